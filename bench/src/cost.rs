@@ -1,16 +1,16 @@
 //! The cost of the loop itself, by method: the distance between two clock readings around an empty
 //! sample.
 
-use punctual_measure::timer::Method;
+use punctual_measure::timer::SleepMethod;
 use punctual_measure::timer::cost::empty_samples;
 use serde_json::{Value, json};
 
-const METHODS: [(&str, Method); 5] = [
-    ("nanosleep-absolute", Method::NanosleepAbsolute),
-    ("nanosleep-relative", Method::NanosleepRelative),
-    ("timerfd", Method::Timerfd),
-    ("posix-timer", Method::PosixTimer),
-    ("deadline (sched_yield)", Method::Deadline),
+const METHODS: [(&str, SleepMethod); 5] = [
+    ("nanosleep-absolute", SleepMethod::NanosleepAbsolute),
+    ("nanosleep-relative", SleepMethod::NanosleepRelative),
+    ("timerfd", SleepMethod::Timerfd),
+    ("posix-timer", SleepMethod::PosixTimer),
+    ("deadline (sched_yield)", SleepMethod::Deadline),
 ];
 
 /// Measures each method.

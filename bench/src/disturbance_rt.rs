@@ -12,7 +12,7 @@ mod read;
 
 use crate::Args;
 use crate::figures::median;
-use punctual_lab::{Accel, Guest, GuestFile, GuestResult, Job, Kernel, Outcome};
+use punctual_lab::{Accel, BootKernel, Guest, GuestFile, GuestOutcome, GuestResult, Job};
 use punctual_testing as testing;
 use read::Figures;
 use serde_json::{Value, json};
@@ -105,7 +105,7 @@ fn run(guest: &Guest, loads: &[&str], seed: usize) -> Result<GuestResult, String
     guest.job = Job::Script(script(loads, seed));
     let result = guest.run().map_err(|why| why.to_string())?;
     keep(&result, seed);
-    if result.outcome != Outcome::Finished {
+    if result.outcome != GuestOutcome::Finished {
         return Err(testing::story(&result));
     }
     match result.results.get("load-died") {
@@ -128,7 +128,8 @@ fn keep(result: &GuestResult, seed: usize) {
 
 /// The guest with all tools in it; `None` after reporting what is missing.
 fn guest(args: &Args, seconds: u64) -> Result<Option<Guest>, String> {
-    let Some(kernel) = testing::or_skip(Kernel::by_name(KERNEL, punctual_lab::Arch::Amd64)) else {
+    let Some(kernel) = testing::or_skip(BootKernel::by_name(KERNEL, punctual_lab::Arch::Amd64))
+    else {
         return Ok(None);
     };
     let mut guest = Guest::new(kernel, Job::Script(String::new()));

@@ -5,7 +5,7 @@ use crate::Args;
 use crate::figures::median;
 use punctual_core::event::TaskState;
 use punctual_core::{Event, EventKind, MonotonicNs, Tid};
-use punctual_explain::explain::{Kind, LatencyInterval, explain};
+use punctual_explain::explain::{LatencyInterval, StartKind, explain};
 use punctual_explain::gaps::Gaps;
 use punctual_explain::threads::Coverage;
 use punctual_record::wire;
@@ -125,7 +125,7 @@ fn window(seed: u64, count: usize) -> (LatencyInterval, Vec<Event>, Vec<u8>) {
         cpu: 0,
         due,
         woke: MonotonicNs(machine.now),
-        kind: Kind::Timer,
+        kind: StartKind::Timer,
     };
     let mut bytes = Vec::new();
     machine.events.iter().for_each(|event| wire::encode(event, &mut bytes));

@@ -94,13 +94,13 @@ fn compile(architecture: &str, define: Option<&str>, source: PathBuf, object: &P
 }
 
 /// Type, name and count.
-type Field = (String, String, usize);
+type CField = (String, String, usize);
 
 /// `#define WIRE_X 1` becomes a constant, `struct wire_x` a type with conversions from and to
 /// bytes.
 fn rust_of(header: &str) -> String {
     let mut rust = String::new();
-    let mut fields: Option<(String, Vec<Field>)> = None;
+    let mut fields: Option<(String, Vec<CField>)> = None;
     for line in header.lines() {
         let words: Vec<&str> = line.split_whitespace().collect();
         match (&mut fields, words.as_slice()) {
@@ -132,7 +132,7 @@ fn rust_of(header: &str) -> String {
     rust
 }
 
-fn structure(name: &str, fields: &[Field]) -> String {
+fn structure(name: &str, fields: &[CField]) -> String {
     let camel: String = name.split('_').map(|word| word[..1].to_uppercase() + &word[1..]).collect();
     let (mut members, mut reads, mut writes, mut offset) =
         (String::new(), String::new(), String::new(), 0);

@@ -3,13 +3,13 @@
 //! begin with a brace, as the state of a series.
 use punctual_bundle::checkpoint;
 use punctual_bundle::log::{MAGIC, decode, encode_samples, encode_window};
-use punctual_bundle::state::State;
+use punctual_bundle::state::SeriesState;
 use punctual_stats::{Distribution, Timeline};
 
 pub fn fuzz(bytes: &[u8]) {
     if bytes.starts_with(b"{") {
         if let Ok(state) =
-            std::str::from_utf8(bytes).map_err(|e| e.to_string()).and_then(State::decode)
+            std::str::from_utf8(bytes).map_err(|e| e.to_string()).and_then(SeriesState::decode)
         {
             use_state(&state);
         }
@@ -64,7 +64,7 @@ fn frame(payload: &[u8]) -> Vec<u8> {
 }
 
 /// No figure computed from accepted data panics, and the data can be written and read again.
-fn use_state(state: &State) {
+fn use_state(state: &SeriesState) {
     let distribution = Distribution::of(&state.data);
     let _ = (
         distribution.percentile(99.9),
@@ -75,7 +75,7 @@ fn use_state(state: &State) {
     );
     let mut text = Vec::new();
     state.write(&mut text).expect("memory takes every byte");
-    State::decode(std::str::from_utf8(&text).expect("JSON is UTF-8"))
+    SeriesState::decode(std::str::from_utf8(&text).expect("JSON is UTF-8"))
         .expect("a state that was just written");
     let (mut frame, mut again) = (Vec::new(), Vec::new());
     checkpoint::encode(&mut frame, 0, state);

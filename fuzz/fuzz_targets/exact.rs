@@ -2,8 +2,8 @@
 use punctual_core::Nanos;
 use punctual_exact::Exact;
 use punctual_exact::dump::Dump;
-use punctual_exact::programs::{Code, Program};
-use punctual_exact::symbols::{KernelSymbols, Names};
+use punctual_exact::programs::{ExecutableBytes, Program};
+use punctual_exact::symbols::{FunctionTable, KernelSymbols};
 
 const KALLSYMS: &str = "ffffffff81000000 T asm_exc_page_fault\nffffffff81000100 T resched_curr\n\
     ffffffff81000200 T __schedule\nffffffff81000300 T __switch_to_asm\n\
@@ -11,11 +11,14 @@ const KALLSYMS: &str = "ffffffff81000000 T asm_exc_page_fault\nffffffff81000100 
 
 pub fn fuzz(bytes: &[u8]) {
     let Ok(dump) = Dump::parse(bytes) else { return };
-    let code = vec![Code { offset: 0, bytes: vec![0; 4096] }];
+    let code = vec![ExecutableBytes { offset: 0, bytes: vec![0; 4096] }];
     let functions = vec![(0, 64, "main".to_owned()), (64, 0, "loop".to_owned())];
     let programs = [Program { name: "load".to_owned(), code, functions }];
-    let exact =
-        Exact::of(&dump, &Names::of(&dump, KernelSymbols::parse(KALLSYMS), &programs), Nanos(8));
+    let exact = Exact::of(
+        &dump,
+        &FunctionTable::of(&dump, KernelSymbols::parse(KALLSYMS), &programs),
+        Nanos(8),
+    );
     for sample in exact.worst.iter().chain(&exact.ordinary) {
         let own: u64 = sample.functions.iter().map(|function| function.own).sum();
         assert_eq!(own, sample.path.insns);

@@ -1,6 +1,6 @@
 //! Records as a kernel might write them, explained: parts add up, each is proven or unknown.
 use punctual_core::{Event, MonotonicNs, Nanos, Tid};
-use punctual_explain::explain::{Cause, Kind, LatencyInterval, Part, explain, rank};
+use punctual_explain::explain::{Cause, LatencyInterval, Part, StartKind, explain, rank};
 use punctual_explain::gaps::Gaps;
 use punctual_explain::threads::Coverage;
 use punctual_record::wire;
@@ -19,7 +19,7 @@ pub fn fuzz(bytes: &[u8]) {
         cpu: if head[3] == 255 { Event::NO_CPU } else { u16::from(head[3]) },
         due: at(head[0]),
         woke: at(head[1]),
-        kind: if head[4] & 1 == 0 { Kind::Timer } else { Kind::Interval },
+        kind: if head[4] & 1 == 0 { StartKind::Timer } else { StartKind::Interval },
     };
     let gaps = if head[4] & 2 == 0 { Gaps::of(events.iter().copied()) } else { Gaps::default() };
     let explanation =

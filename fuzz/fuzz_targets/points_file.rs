@@ -2,16 +2,16 @@
 //! selects it. Any input is read to the end, gives only events that its counts include, and no
 //! instant outside of the clock's range.
 use punctual_core::EventKind;
-use punctual_points::{Clock, read_whole};
+use punctual_points::{ClockPairs, read_whole};
 use punctual_testpoint::counter::Pair;
 use punctual_testpoint::layout::{CLOCK_CNTVCT, CLOCK_TSC, MAGIC, RINGS_AT, VERSION};
 use std::sync::OnceLock;
 
-static CLOCK: OnceLock<Clock> = OnceLock::new();
+static CLOCK: OnceLock<ClockPairs> = OnceLock::new();
 
-fn clock() -> &'static Clock {
+fn clock() -> &'static ClockPairs {
     CLOCK.get_or_init(|| {
-        let mut clock = Clock::of(Pair { ticks: 1_000, monotonic: 1_000_000, error: 10 });
+        let mut clock = ClockPairs::of(Pair { ticks: 1_000, monotonic: 1_000_000, error: 10 });
         for step in 1..8 {
             clock.add(Pair {
                 ticks: 1_000 + step * 300_000_000,

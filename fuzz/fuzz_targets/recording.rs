@@ -1,7 +1,7 @@
 //! Random bytes as a segment of a recording, as the payload of a valid block, and, if they begin
 //! with a brace, as its document.
-use punctual_bundle::Recording;
-use punctual_bundle::recording::{Block, Encoding, RecordingWriter};
+use punctual_bundle::RecordingReader;
+use punctual_bundle::recording::{BlockHeader, Encoding, RecordingWriter};
 use punctual_core::MonotonicNs;
 use std::fs;
 use std::path::Path;
@@ -18,7 +18,7 @@ pub fn fuzz(bytes: &[u8]) {
     if let Some(document) = document.filter(|_| !bytes.starts_with(b"{")) {
         // The same bytes as the header and content of a valid block.
         let number = |at: usize| bytes.get(at).copied().unwrap_or_default();
-        let block = Block {
+        let block = BlockHeader {
             source: number(0).into(),
             encoding: Encoding(number(1).into()),
             count: u32::from_le_bytes([number(2), number(3), number(4), number(5)]),
@@ -37,7 +37,7 @@ pub fn fuzz(bytes: &[u8]) {
 }
 
 fn read(place: &Path) -> Option<punctual_bundle::RecordingDocument> {
-    let recording = Recording::open(place)?;
+    let recording = RecordingReader::open(place)?;
     let _ = (recording.recorded().lost(), recording.encodings());
     for block in recording.sources.values().flat_map(|source| &source.blocks) {
         let _ = block.read();

@@ -1,6 +1,6 @@
 //! Random bytes as a window, as the head and the records of a valid one, and, if they begin with a
 //! brace, as the document of windows.
-use punctual_bundle::Windows;
+use punctual_bundle::WindowsReader;
 use punctual_bundle::windows::WindowHead;
 use punctual_record::wire;
 use std::fs;
@@ -23,7 +23,7 @@ pub fn fuzz(bytes: &[u8]) {
     let file = if bytes.starts_with(b"{") { "windows.json" } else { "000000.window" };
     fs::write(place.join("windows").join(file), &sound).expect("a file in a temporary directory");
     fs::write(place.join("windows/windows.json"), head).expect("a file in a temporary directory");
-    if let Some(windows) = Windows::open(&place) {
+    if let Some(windows) = WindowsReader::open(&place) {
         let _ = (
             windows.findings(),
             windows.windows.iter().map(|window| window.read().is_ok()).count(),

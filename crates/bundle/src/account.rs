@@ -27,18 +27,18 @@ pub struct SeriesAccount {
 /// The format of the file. Rows name their parts in the order of `parts`, so that later versions
 /// may add parts.
 #[derive(Serialize, Deserialize)]
-struct Document {
+struct AccountDocument {
     schema: String,
     complete: bool,
     unattributed: u64,
     lost: u64,
     cost: Fact<AccountCost>,
     parts: Vec<String>,
-    buckets: Vec<Row>,
+    buckets: Vec<AccountRow>,
 }
 
 #[derive(Serialize, Deserialize)]
-struct Row {
+struct AccountRow {
     from: u64,
     width: u64,
     count: u64,
@@ -56,16 +56,16 @@ pub(crate) fn write(member: &Member, account: &Fact<SeriesAccount>) -> Result<()
     member.replace_with(|out| serde_json::to_writer(out, &document).map_err(io::Error::from))
 }
 
-fn document(account: &SeriesAccount) -> Document {
+fn document(account: &SeriesAccount) -> AccountDocument {
     let by_part = |of: &[u64; CAUSES]| MAIN_PARTS.iter().map(|part| of[*part as usize]).collect();
-    let row = |(from, bucket): (u64, &AccountBucket)| Row {
+    let row = |(from, bucket): (u64, &AccountBucket)| AccountRow {
         from,
         width: Account::width(from),
         count: bucket.count,
         ns: by_part(&bucket.parts),
         longest: by_part(&bucket.longest),
     };
-    Document {
+    AccountDocument {
         schema: SCHEMA.to_owned(),
         complete: account.complete,
         unattributed: account.unattributed,
@@ -95,7 +95,7 @@ pub(crate) fn read(member: &Member, damage: &mut Vec<String>) -> Fact<SeriesAcco
     }
 }
 
-fn restore(document: Document) -> Result<SeriesAccount, String> {
+fn restore(document: AccountDocument) -> Result<SeriesAccount, String> {
     if document.schema != SCHEMA {
         return Err(format!("`{}` is not {SCHEMA}", document.schema.escape_debug()));
     }

@@ -1,7 +1,7 @@
 //! Additions to a bundle by the system that fetched it from its target.
 
 use crate::baseline::HeldAgainst;
-use crate::manifest::{Ending, Manifest};
+use crate::manifest::{Manifest, RunEnding};
 use crate::member::Member;
 use crate::ran_on::RanOn;
 use crate::summary::Summary;
@@ -15,7 +15,7 @@ pub fn amend(
     directory: &Path,
     target: RanOn,
     findings: &[Finding],
-    ending: Option<Ending>,
+    ending: Option<RunEnding>,
 ) -> Result<Bundle, BundleError> {
     let bundle = Bundle::open(directory)?;
     let manifest = Manifest {

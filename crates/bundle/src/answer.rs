@@ -59,7 +59,7 @@ pub struct Delays {
     /// The latency threshold in ns.
     pub from: i64,
     /// The largest share first.
-    pub causes: Vec<Delay>,
+    pub causes: Vec<AnsweredDelay>,
     /// The source of the division, where that is not punctual's events: `rtla`, or the accounting
     /// in the kernel where events leave much open.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -68,7 +68,7 @@ pub struct Delays {
 
 /// A cause and its culprit.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Delay {
+pub struct AnsweredDelay {
     /// The id of the cause (docs/reference/explain.md) or of the kind of CPU entry.
     pub cause: String,
     pub words: String,

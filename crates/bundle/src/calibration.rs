@@ -20,7 +20,7 @@ pub struct Calibration {
     pub samples_without: u64,
     pub samples_with: u64,
     /// The percentiles that a block supports.
-    pub shifts: Vec<Shift>,
+    pub shifts: Vec<PercentileShift>,
     /// The run times of the BPF programs; unavailable if the kernel does not count them or the
     /// recorders have none.
     pub programs: Fact<ProgramTimes>,
@@ -28,7 +28,7 @@ pub struct Calibration {
 
 /// The shift of a percentile.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Shift {
+pub struct PercentileShift {
     pub percentile: f64,
     /// The percentile without recording.
     pub without_ns: i64,

@@ -10,12 +10,12 @@
 //! code.
 //!
 //! Frame: [`MAGIC`], sequence number (u64 LE), payload length (u32 LE), CRC-32 of sequence number,
-//! length and payload (u32 LE), payload. The payload holds the content of [`State`], as integers of
+//! length and payload (u32 LE), payload. The payload holds the content of [`SeriesState`], as integers of
 //! the log's kind. docs/reference/bundle.md lists them.
 
 use crate::hdr::Pairs;
-use crate::state::{self, MAX_BINS, State, ThreadUsage};
-use crate::varint::{Cursor, put, put_signed};
+use crate::state::{self, MAX_BINS, SeriesState, ThreadUsage};
+use crate::varint::{PayloadCursor, put, put_signed};
 use hdrhistogram::Histogram;
 use punctual_core::{
     ClockNs, Fact, LinearHistogram, Losses, Nanos, Sample, SeriesData, Unfinished,
@@ -32,7 +32,7 @@ const HEADER: usize = 24;
 
 /// The slots for the frames of one series.
 #[derive(Debug, Default)]
-pub(crate) struct Slots {
+pub(crate) struct FrameSlots {
     written: u64,
     /// The pair of slots in use.
     size: u32,
@@ -48,10 +48,10 @@ fn capacity(size: u32) -> u64 {
     FIRST_SLOT << size
 }
 
-impl Slots {
+impl FrameSlots {
     /// Encodes the next frame into `frame` and returns its position in the file. The slot of the
-    /// newest intact frame is preserved until [`Slots::written`] confirms the new one.
-    pub(crate) fn next(&mut self, state: &State, frame: &mut Vec<u8>) -> u64 {
+    /// newest intact frame is preserved until [`FrameSlots::written`] confirms the new one.
+    pub(crate) fn next(&mut self, state: &SeriesState, frame: &mut Vec<u8>) -> u64 {
         frame.clear();
         encode(frame, self.written, state);
         while frame.len() as u64 > capacity(self.size) {
@@ -66,7 +66,7 @@ impl Slots {
     }
 }
 
-pub fn encode(out: &mut Vec<u8>, sequence: u64, state: &State) {
+pub fn encode(out: &mut Vec<u8>, sequence: u64, state: &SeriesState) {
     let start = out.len();
     out.extend(MAGIC);
     out.extend(sequence.to_le_bytes());
@@ -87,7 +87,7 @@ fn checksum(frame: &[u8], length: u32) -> u32 {
     crc.finalize()
 }
 
-fn put_state(out: &mut Vec<u8>, state: &State) {
+fn put_state(out: &mut Vec<u8>, state: &SeriesState) {
     let data = &state.data;
     put_optional(out, data.period);
     put_signed(out, data.exact.resolution.ns());
@@ -184,29 +184,33 @@ fn put_usage(out: &mut Vec<u8>, usage: &Fact<ThreadUsage>) {
 }
 
 /// A frame whose stated length fits in its slot.
-struct Frame<'a> {
+struct CheckpointFrame<'a> {
     sequence: u64,
     length: u32,
     bytes: &'a [u8],
 }
 
 /// The frame in a slot of `size` at `place`, before the checksum is verified.
-fn frame_at(file: &[u8], place: u64, size: u32) -> Option<Frame<'_>> {
+fn frame_at(file: &[u8], place: u64, size: u32) -> Option<CheckpointFrame<'_>> {
     let bytes = file.get(usize::try_from(place).ok()?..)?;
     let header = bytes.get(..HEADER).filter(|header| header.starts_with(MAGIC))?;
     let length = u32::from_le_bytes(header[16..20].try_into().ok()?);
     let bytes = bytes
         .get(..HEADER + length as usize)
         .filter(|frame| frame.len() as u64 <= capacity(size))?;
-    Some(Frame { sequence: u64::from_le_bytes(header[8..16].try_into().ok()?), length, bytes })
+    Some(CheckpointFrame {
+        sequence: u64::from_le_bytes(header[8..16].try_into().ok()?),
+        length,
+        bytes,
+    })
 }
 
 /// Reads the newest intact state of a file; the error is the reason without one. Everything in the
 /// file is checked.
-pub fn decode(file: &[u8]) -> Result<State, String> {
+pub fn decode(file: &[u8]) -> Result<SeriesState, String> {
     let slots = (0..SIZES)
         .flat_map(|size| [0, 1].map(|second| (pair_place(size) + second * capacity(size), size)));
-    let mut frames: Vec<Frame> =
+    let mut frames: Vec<CheckpointFrame> =
         slots.filter_map(|(place, size)| frame_at(file, place, size)).collect();
     frames.sort_by_key(|frame| std::cmp::Reverse(frame.sequence));
     let whole = frames.iter().find(|frame| {
@@ -219,16 +223,16 @@ pub fn decode(file: &[u8]) -> Result<State, String> {
         checksum(frame.bytes, frame.length) == expected
     });
     let whole = whole.ok_or("it has no complete checkpoint")?;
-    let state = take_state(&mut Cursor(&whole.bytes[HEADER..]))
+    let state = take_state(&mut PayloadCursor(&whole.bytes[HEADER..]))
         .ok_or("its checkpoint ends too early")??;
     state::check(&state.data)?;
     Ok(state)
 }
 
 /// Outer `None`: the payload ended; inner error: its content is impossible.
-type Taken<T> = Option<Result<T, String>>;
+type TakenPayload<T> = Option<Result<T, String>>;
 
-fn take_state(from: &mut Cursor) -> Taken<State> {
+fn take_state(from: &mut PayloadCursor) -> TakenPayload<SeriesState> {
     let period = take_optional(from)?;
     let exact = match take_exact(from)? {
         Ok(exact) => exact,
@@ -239,7 +243,7 @@ fn take_state(from: &mut Cursor) -> Taken<State> {
     let (min, max) = (take_optional(from)?, take_optional(from)?);
     let sum = i128::from(from.take()?) | i128::from(from.take_signed()?) << 64;
     let squared =
-        |from: &mut Cursor| Some(u128::from(from.take()?) | u128::from(from.take()?) << 64);
+        |from: &mut PayloadCursor| Some(u128::from(from.take()?) | u128::from(from.take()?) << 64);
     let sum_squares = if from.take()? == 0 { None } else { Some(squared(from)?) };
     let worst = take_worst(from)?;
     let (recorded, skipped, dropped) = (from.take()?, from.take()?, from.take()?);
@@ -263,12 +267,12 @@ fn take_state(from: &mut Cursor) -> Taken<State> {
             losses,
             unfinished,
         };
-        Ok(State { data, usage: usage?, digest: None, samples_kept, log_bytes })
+        Ok(SeriesState { data, usage: usage?, digest: None, samples_kept, log_bytes })
     };
     Some(state())
 }
 
-fn take_unfinished(from: &mut Cursor) -> Option<Unfinished> {
+fn take_unfinished(from: &mut PayloadCursor) -> Option<Unfinished> {
     let kind = from.take().filter(|kind| *kind > 0)?;
     Some(Unfinished {
         due: ClockNs(from.take_signed()?),
@@ -279,11 +283,11 @@ fn take_unfinished(from: &mut Cursor) -> Option<Unfinished> {
     })
 }
 
-fn take_optional(from: &mut Cursor) -> Option<Option<Nanos>> {
+fn take_optional(from: &mut PayloadCursor) -> Option<Option<Nanos>> {
     if from.take()? == 0 { Some(None) } else { Some(Some(Nanos(from.take_signed()?))) }
 }
 
-fn take_exact(from: &mut Cursor) -> Taken<LinearHistogram> {
+fn take_exact(from: &mut PayloadCursor) -> TakenPayload<LinearHistogram> {
     let (resolution, count) = (Nanos(from.take_signed()?), from.take()?);
     let (above, below) = (from.take()?, from.take()?);
     let pairs = take_pairs(from)?.0;
@@ -301,7 +305,7 @@ fn take_exact(from: &mut Cursor) -> Taken<LinearHistogram> {
 }
 
 /// Pairs of place and count; a distance that overflows 64 bits saturates, which is rejected later.
-fn take_pairs(from: &mut Cursor) -> Option<Pairs> {
+fn take_pairs(from: &mut PayloadCursor) -> Option<Pairs> {
     let (mut pairs, mut place) = (Vec::new(), 0u64);
     loop {
         let count = from.take()?;
@@ -313,7 +317,7 @@ fn take_pairs(from: &mut Cursor) -> Option<Pairs> {
     }
 }
 
-fn take_worst(from: &mut Cursor) -> Option<Vec<Sample>> {
+fn take_worst(from: &mut PayloadCursor) -> Option<Vec<Sample>> {
     let mut worst = Vec::new();
     // No allocation by the file's own count: the loop ends with its bytes.
     for _ in 0..from.take()? {
@@ -329,7 +333,7 @@ fn take_worst(from: &mut Cursor) -> Option<Vec<Sample>> {
     Some(worst)
 }
 
-fn take_usage(from: &mut Cursor) -> Taken<Fact<ThreadUsage>> {
+fn take_usage(from: &mut PayloadCursor) -> TakenPayload<Fact<ThreadUsage>> {
     Some(match from.take()? {
         0 => Ok(Fact::NotAsked),
         1 => Ok(Fact::Known(ThreadUsage {

@@ -19,7 +19,7 @@ pub struct Comparison {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer: Option<ComparisonAnswer>,
     /// The sides; the others are compared with the first.
-    pub sides: Vec<Side>,
+    pub sides: Vec<ComparisonSide>,
     /// The confidence of each interval on its own.
     pub confidence: f64,
     /// The family-wise error rate: the probability of at least one false difference in this
@@ -51,7 +51,7 @@ pub struct ComparisonAnswer {
 
 /// One side: a run, or several equivalent runs.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Side {
+pub struct ComparisonSide {
     /// A unique label, made of the differences between the sides.
     pub label: String,
     pub runs: Vec<String>,
@@ -143,7 +143,7 @@ pub struct MetricComparison {
     pub relative: Option<f64>,
     /// `b / a`, if both are above 0.
     #[serde(default)]
-    pub ratio: Option<Ratio>,
+    pub ratio: Option<RatioInterval>,
     /// Both figures as measured, if the compared ones are corrected for missed periods.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub measured: Option<[f64; 2]>,
@@ -162,7 +162,7 @@ pub struct MetricComparison {
 
 /// A ratio with its interval.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Ratio {
+pub struct RatioInterval {
     /// `b / a`.
     pub at: f64,
     /// The lower end of its interval, with [`Comparison::confidence`] on its own; above 0; `null`

@@ -9,7 +9,7 @@ pub const COUNTS_SCHEMA: &str = "punctual-counts/1";
 
 /// The counts of a command.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Counts {
+pub struct CommandCounts {
     /// [`COUNTS_SCHEMA`].
     pub schema: String,
     /// The command with its arguments.
@@ -26,7 +26,7 @@ pub struct Counts {
     /// its own.
     pub cpu: CpuTime,
     /// The counts in the order of presentation.
-    pub counts: Vec<Count>,
+    pub counts: Vec<EventCount>,
 }
 
 /// The CPU time of a program.
@@ -55,7 +55,7 @@ pub enum CountSource {
 
 /// One count.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Count {
+pub struct EventCount {
     pub name: String,
     /// The perf event, if any: `raw_syscalls:sys_enter`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -86,10 +86,10 @@ pub struct Count {
     pub user_only: bool,
 }
 
-impl Count {
+impl EventCount {
     /// A count without rate and share, of a counter that was always enabled.
-    pub fn new(name: impl Into<String>, source: CountSource, count: Fact<u64>) -> Count {
-        Count {
+    pub fn new(name: impl Into<String>, source: CountSource, count: Fact<u64>) -> EventCount {
+        EventCount {
             name: name.into(),
             event: None,
             source,

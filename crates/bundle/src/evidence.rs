@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 /// The evidence of a phase.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
-pub struct Evidence {
+pub struct PhaseEvidence {
     /// Whether the experiment requires real-time scheduling for valid figures
     /// (`require_real_time`).
     #[serde(default)]
@@ -30,18 +30,18 @@ pub struct Evidence {
     pub throttled: Fact<Vec<String>>,
     /// For a continued run: the evidence of its other parts, each kept separately.
     #[serde(skip)]
-    pub other_parts: Vec<Fact<Evidence>>,
+    pub other_parts: Vec<Fact<PhaseEvidence>>,
 }
 
-impl Evidence {
+impl PhaseEvidence {
     /// Combines the evidence so far with that of a later part; a part that was cut off has none.
     /// The number of due samples is judged by the last part alone, plus those that its series had
     /// before.
     pub fn of_parts(
-        so_far: Fact<Evidence>,
-        later: Fact<Evidence>,
+        so_far: Fact<PhaseEvidence>,
+        later: Fact<PhaseEvidence>,
         measured: impl Fn(&str) -> u64,
-    ) -> Fact<Evidence> {
+    ) -> Fact<PhaseEvidence> {
         let later = later.map(|mut later| {
             for thread in &mut later.threads {
                 let before = thread.series.iter().map(|name| measured(name)).max().unwrap_or(0);

@@ -27,12 +27,12 @@ pub struct ExactDocument {
     /// Samples without a kept beginning.
     pub cut: u64,
     /// The worst samples, the highest latency first.
-    pub worst: Vec<ExactSample>,
+    pub worst: Vec<ExplainedExactSample>,
     /// An ordinary sample for comparison: the median of those kept.
-    pub ordinary: Option<ExactSample>,
+    pub ordinary: Option<ExplainedExactSample>,
     /// Sections while samples were taken.
     #[serde(flatten)]
-    pub sections: Sections,
+    pub sections: LongestSections,
     /// The difference to another kernel or run, if requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub difference: Option<ExactDifference>,
@@ -96,7 +96,7 @@ pub struct FunctionDifference {
 
 /// The longest sections of each kind, the longest first.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-pub struct Sections {
+pub struct LongestSections {
     pub irqs_disabled: Vec<DisabledSection>,
     /// With preemption disabled.
     #[serde(default)]
@@ -112,7 +112,7 @@ pub struct Sections {
     pub lock_waits: Vec<DisabledSection>,
 }
 
-impl Sections {
+impl LongestSections {
     /// The kinds in this order: interrupts disabled, preemption disabled, from `need_resched` on,
     /// migration disabled, waits for locks.
     pub fn by_kind(&self) -> [&[DisabledSection]; 5] {
@@ -126,7 +126,7 @@ impl Sections {
     }
 
     /// The longest `count` sections of each kind.
-    pub fn longest(mut self, count: usize) -> Sections {
+    pub fn longest(mut self, count: usize) -> LongestSections {
         let all = [
             &mut self.irqs_disabled,
             &mut self.preemption_disabled,
@@ -141,7 +141,7 @@ impl Sections {
 
 /// A sample with everything executed between its release and its arrival.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct ExactSample {
+pub struct ExplainedExactSample {
     /// Its phase; empty for the ordinary sample, unless it is among the worst.
     pub phase: String,
     pub series: String,
@@ -170,7 +170,7 @@ pub struct ExactSample {
     pub calls: Vec<ExactCall>,
 }
 
-impl ExactSample {
+impl ExplainedExactSample {
     /// The part of its path with most instructions.
     pub fn longest_part(&self) -> Option<&ExactPart> {
         self.parts.iter().max_by_key(|part| part.instructions)

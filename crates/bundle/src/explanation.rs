@@ -109,7 +109,7 @@ pub struct ExplainedWakeUp {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub packet: Option<ExplainedPacket>,
     /// The event that proves it.
-    pub evidence: Evidence,
+    pub evidence: PartEvidence,
 }
 
 /// The path of a network packet to the socket that a thread waited at.
@@ -166,13 +166,13 @@ pub struct ExplainedPart {
     /// For a wait for another task: that task's activity meanwhile, with the sum `ns`.
     pub meanwhile: Vec<ExplainedPart>,
     /// The events that prove it, at most [`EVIDENCE_SHOWN`].
-    pub evidence: Vec<Evidence>,
+    pub evidence: Vec<PartEvidence>,
     pub evidence_count: u64,
 }
 
 /// An event that proves a part.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Evidence {
+pub struct PartEvidence {
     pub at: i64,
     /// The CPU; `null` if no event shows it.
     pub cpu: Option<u16>,

@@ -7,9 +7,9 @@ use serde::ser::SerializeSeq;
 use serde::{Deserialize, Serialize, Serializer};
 
 /// A histogram to write.
-pub(crate) struct Counts<'a>(pub &'a Histogram<u64>);
+pub(crate) struct HdrCounts<'a>(pub &'a Histogram<u64>);
 
-impl Serialize for Counts<'_> {
+impl Serialize for HdrCounts<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut pairs = serializer.serialize_seq(None)?;
         for bucket in self.0.iter_recorded() {
@@ -71,7 +71,7 @@ mod tests {
         fn histograms_are_restored(values in proptest::collection::vec(any::<i64>(), 0..50)) {
             let mut hdr = empty_hdr();
             values.iter().for_each(|v| record_hdr(&mut hdr, Nanos(*v), 3));
-            let json = serde_json::to_string(&Counts(&hdr)).unwrap();
+            let json = serde_json::to_string(&HdrCounts(&hdr)).unwrap();
             prop_assert_eq!(restored(&json).unwrap(), hdr);
         }
         #[test]

@@ -25,7 +25,7 @@ pub struct HuntDocument {
     /// The share of the longest, in percent, that a minimised input must still show.
     pub least_percent: u64,
     /// The trials in order.
-    pub trials: Vec<Trial>,
+    pub trials: Vec<HuntTrial>,
     pub worst: Option<HuntCause>,
     /// The distinct causes, the longest first.
     pub causes: Vec<HuntCause>,
@@ -62,7 +62,7 @@ impl HuntDocument {
 
 /// A trial: one to three loads beside the measurement.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Trial {
+pub struct HuntTrial {
     /// From 1.
     pub number: u64,
     /// `survey`, `sweep`, `halving`, `local`, `random`, `minimise`.
@@ -157,12 +157,12 @@ pub struct Against {
     /// Inputs that were not measured on both kernels.
     pub failed: u64,
     /// The causes on both, the largest difference first.
-    pub changes: Vec<Change>,
+    pub changes: Vec<CauseChange>,
 }
 
 /// A cause on two kernels.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Change {
+pub struct CauseChange {
     /// As in [`HuntCause`].
     pub kind: String,
     /// As in [`HuntCause`].

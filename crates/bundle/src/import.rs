@@ -25,8 +25,8 @@ mod xenomai;
 
 use crate::summary::Summary;
 use crate::{Bundle, BundleError};
-pub use asked::Asked;
-use recorded::Recorded;
+pub use asked::ImportQuestions;
+use recorded::ImportedFile;
 use std::io::{self, Read};
 use std::path::Path;
 
@@ -37,7 +37,7 @@ struct TextReader {
     /// The tool that wrote the text, if it is one of its own.
     recognize: fn(&str) -> Option<Tool>,
     /// `--nanoseconds` is passed on only if a text may lack its unit.
-    parse: fn(&str, Tool, bool) -> Result<Recorded, Malformed>,
+    parse: fn(&str, Tool, bool) -> Result<ImportedFile, Malformed>,
     may_lack_unit: bool,
 }
 
@@ -111,7 +111,7 @@ pub struct ImportOptions {
     /// Whether a text of cyclictest is in ns (its `-N`), which the text does not show (JSON does).
     pub nanoseconds: bool,
     /// The requirements on its figures.
-    pub asked: Asked,
+    pub asked: ImportQuestions,
 }
 
 /// The reason why an import failed.
@@ -191,14 +191,14 @@ pub fn is_tracer_table(head: &[u8]) -> bool {
 /// The tool whose figures a file of text holds, by its beginning.
 pub fn tool_of(head: &[u8]) -> Option<Tool> {
     let input = recognize(&String::from_utf8_lossy(head), None).ok();
-    input.filter(|input| !matches!(input, Input::Json(_))).map(Input::tool)
+    input.filter(|input| !matches!(input, TextKind::Json(_))).map(TextKind::tool)
 }
 
 /// The kind of an input, by its content or as named by the user.
 #[derive(Clone, Copy)]
-enum Input {
+enum TextKind {
     Json(Option<Tool>),
-    Threads(Tool, threads::Layout),
+    Threads(Tool, threads::ThreadsLayout),
     Pairs(Tool),
     Text(&'static TextReader, Tool),
     /// jitterdebugger's `results.json`.
@@ -207,12 +207,12 @@ enum Input {
     Samples(usize),
 }
 
-fn parse(bytes: &[u8], options: &ImportOptions) -> Result<Recorded, ImportError> {
+fn parse(bytes: &[u8], options: &ImportOptions) -> Result<ImportedFile, ImportError> {
     if bytes.len() as u64 > MAX_INPUT {
         return Err(ImportError::TooLarge);
     }
     if let Some(size) = jitterdebugger::samples(bytes) {
-        let input = Input::Samples(size);
+        let input = TextKind::Samples(size);
         let input = input.unless_other(options.from).map_err(ImportError::Unrecognized)?;
         let recorded = jitterdebugger::parse_samples(bytes, size, options.nanoseconds);
         return checked(recorded, input);
@@ -223,8 +223,8 @@ fn parse(bytes: &[u8], options: &ImportOptions) -> Result<Recorded, ImportError>
     })?;
     let input = recognize(text, options.from).map_err(ImportError::Unrecognized)?;
     let may_lack_unit = match input {
-        Input::Threads(..) => true,
-        Input::Text(reader, _) => reader.may_lack_unit,
+        TextKind::Threads(..) => true,
+        TextKind::Text(reader, _) => reader.may_lack_unit,
         _ => false,
     };
     if options.nanoseconds && !may_lack_unit {
@@ -234,18 +234,21 @@ fn parse(bytes: &[u8], options: &ImportOptions) -> Result<Recorded, ImportError>
         )));
     }
     let recorded = match input {
-        Input::Json(from) => json::parse(text, from),
-        Input::Threads(tool, layout) => threads::parse(text, tool, layout, options.nanoseconds),
-        Input::Pairs(tool) => pairs::parse(text, tool),
-        Input::Text(reader, tool) => (reader.parse)(text, tool, options.nanoseconds),
-        Input::Results => jitterdebugger::parse_results(text),
+        TextKind::Json(from) => json::parse(text, from),
+        TextKind::Threads(tool, layout) => threads::parse(text, tool, layout, options.nanoseconds),
+        TextKind::Pairs(tool) => pairs::parse(text, tool),
+        TextKind::Text(reader, tool) => (reader.parse)(text, tool, options.nanoseconds),
+        TextKind::Results => jitterdebugger::parse_results(text),
         // Recognised above, before conversion to text.
-        Input::Samples(size) => jitterdebugger::parse_samples(bytes, size, options.nanoseconds),
+        TextKind::Samples(size) => jitterdebugger::parse_samples(bytes, size, options.nanoseconds),
     };
     checked(recorded, input)
 }
 
-fn checked(recorded: Result<Recorded, Malformed>, input: Input) -> Result<Recorded, ImportError> {
+fn checked(
+    recorded: Result<ImportedFile, Malformed>,
+    input: TextKind,
+) -> Result<ImportedFile, ImportError> {
     let checked = recorded.and_then(|recorded| recorded.check_size().map(|()| recorded));
     checked.map_err(|Malformed { line, why }| ImportError::Malformed {
         what: input.name(),
@@ -255,28 +258,28 @@ fn checked(recorded: Result<Recorded, Malformed>, input: Input) -> Result<Record
 }
 
 /// The kind of the text; an error is a whole sentence.
-fn recognize(text: &str, from: Option<Tool>) -> Result<Input, String> {
+fn recognize(text: &str, from: Option<Tool>) -> Result<TextKind, String> {
     if text.trim_start().starts_with('{') {
         // JSON that is not an object is reported by its reader.
         return match json::read::<others::Keys>(text) {
-            Ok(keys) if keys.is_jitterdebugger() => Input::Results.unless_other(from),
+            Ok(keys) if keys.is_jitterdebugger() => TextKind::Results.unless_other(from),
             Ok(keys) if !keys.is_rt_tests() => Err(keys.refusal(&tool::all_names())),
-            _ => Ok(Input::Json(from)),
+            _ => Ok(TextKind::Json(from)),
         };
     }
     let mut texts = TEXTS.iter().rev();
     let own = |reader: &'static TextReader| Some((reader, (reader.recognize)(text)?));
     let found = if let Some((reader, tool)) = texts.find_map(own) {
-        Input::Text(reader, tool)
+        TextKind::Text(reader, tool)
     } else if from == Some(Tool::Hwlatdetect) || osnoise::tracer(text) == Some(Tool::Hwlatdetect) {
         // Nothing in its output may show it, but the table of the tracer does.
-        Input::Text(&hwlatdetect::READER, Tool::Hwlatdetect)
+        TextKind::Text(&hwlatdetect::READER, Tool::Hwlatdetect)
     } else if let Some((tool, layout)) = threads::recognize(text) {
-        Input::Threads(tool, layout)
+        TextKind::Threads(tool, layout)
     } else if let Some(pairs) = pairs::recognize(text) {
         match (pairs, from) {
-            (pairs::Recognized::Pmqtest, _) => Input::Pairs(Tool::Pmqtest),
-            (pairs::Recognized::Ambiguous, Some(tool)) if tool.is_pairs() => Input::Pairs(tool),
+            (pairs::Recognized::Pmqtest, _) => TextKind::Pairs(Tool::Pmqtest),
+            (pairs::Recognized::Ambiguous, Some(tool)) if tool.is_pairs() => TextKind::Pairs(tool),
             (pairs::Recognized::Ambiguous, _) => {
                 return Err("ptsematest, svsematest and sigwaittest print the same: name the \
                             tool with --from"
@@ -288,20 +291,20 @@ fn recognize(text: &str, from: Option<Tool>) -> Result<Input, String> {
     };
     match (found, from) {
         // Old versions lack the fields that distinguish these three.
-        (Input::Threads(_, layout), Some(from))
-            if layout != threads::Layout::Histogram
+        (TextKind::Threads(_, layout), Some(from))
+            if layout != threads::ThreadsLayout::Histogram
                 && found.tool() != Tool::Jitterdebugger
                 && matches!(from, Tool::Cyclictest | Tool::Cyclicdeadline | Tool::Signaltest) =>
         {
-            Ok(Input::Threads(from, layout))
+            Ok(TextKind::Threads(from, layout))
         }
         (found, from) => found.unless_other(from),
     }
 }
 
-impl Input {
+impl TextKind {
     /// `self`, unless the user named another tool.
-    fn unless_other(self, from: Option<Tool>) -> Result<Input, String> {
+    fn unless_other(self, from: Option<Tool>) -> Result<TextKind, String> {
         let own = self.tool();
         match from.filter(|from| *from != own) {
             Some(from) => {
@@ -313,25 +316,27 @@ impl Input {
 
     fn tool(self) -> Tool {
         match self {
-            Input::Json(from) => from.unwrap_or(Tool::Cyclictest),
-            Input::Threads(tool, _) | Input::Pairs(tool) | Input::Text(_, tool) => tool,
-            Input::Results | Input::Samples(_) => Tool::Jitterdebugger,
+            TextKind::Json(from) => from.unwrap_or(Tool::Cyclictest),
+            TextKind::Threads(tool, _) | TextKind::Pairs(tool) | TextKind::Text(_, tool) => tool,
+            TextKind::Results | TextKind::Samples(_) => Tool::Jitterdebugger,
         }
     }
 
     /// Its name for errors.
     fn name(self) -> &'static str {
         match self {
-            Input::Json(_) => "JSON of rt-tests",
-            Input::Threads(_, threads::Layout::Histogram) => "cyclictest's histogram text",
-            Input::Threads(_, threads::Layout::Values) => "values of `-v`",
-            Input::Threads(_, threads::Layout::Status) => {
+            TextKind::Json(_) => "JSON of rt-tests",
+            TextKind::Threads(_, threads::ThreadsLayout::Histogram) => {
+                "cyclictest's histogram text"
+            }
+            TextKind::Threads(_, threads::ThreadsLayout::Values) => "values of `-v`",
+            TextKind::Threads(_, threads::ThreadsLayout::Status) => {
                 "status lines of cyclictest, cyclicdeadline, signaltest or jitterdebugger"
             }
-            Input::Pairs(_) => "text of ptsematest and its like",
-            Input::Text(reader, _) => reader.what,
-            Input::Results => "results.json of jitterdebugger",
-            Input::Samples(_) => "samples of jitterdebugger",
+            TextKind::Pairs(_) => "text of ptsematest and its like",
+            TextKind::Text(reader, _) => reader.what,
+            TextKind::Results => "results.json of jitterdebugger",
+            TextKind::Samples(_) => "samples of jitterdebugger",
         }
     }
 }

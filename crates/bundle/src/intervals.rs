@@ -114,15 +114,15 @@ pub struct WorstInterval {
     /// The value of its end.
     pub value: Option<i64>,
     /// The thread's states meanwhile; empty if the recording does not show them.
-    pub states: Vec<Share>,
+    pub states: Vec<StateShare>,
     /// The tasks and interrupts that ran meanwhile on the CPUs concerned. Interrupts are included
     /// in the time of the interrupted tasks.
-    pub ran: Vec<Ran>,
+    pub ran: Vec<RanTask>,
 }
 
 /// The time spent in a state.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Share {
+pub struct StateShare {
     /// `running`, `ready`, `sleeping`, `blocked`, `other` or `unknown`.
     pub state: String,
     pub ns: i64,
@@ -130,7 +130,7 @@ pub struct Share {
 
 /// A task or interrupt that ran.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Ran {
+pub struct RanTask {
     pub cpu: u16,
     /// `task`, `idle`, `unknown`, `hardirq`, `vector` or `softirq`.
     pub kind: String,
@@ -261,12 +261,12 @@ pub struct CpuOccupancy {
     /// Switches from one task to another.
     pub switches: u64,
     /// Its tasks, the largest CPU usage first.
-    pub tasks: Vec<Ran>,
+    pub tasks: Vec<RanTask>,
 }
 
 /// The activity of a thread, or of all threads of a process.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-pub struct Times {
+pub struct ActivityTimes {
     /// On a CPU, including interrupts.
     pub running: i64,
     /// The part of it in interrupt handlers and softirqs, in ns.
@@ -298,7 +298,7 @@ pub struct ProcessOccupancy {
     pub name: String,
     /// The sum over its threads.
     #[serde(flatten)]
-    pub times: Times,
+    pub times: ActivityTimes,
     /// Its threads, busiest first.
     pub threads: Vec<ThreadOccupancy>,
 }
@@ -311,7 +311,7 @@ pub struct ThreadOccupancy {
     pub name: String,
     /// Its activity.
     #[serde(flatten)]
-    pub times: Times,
+    pub times: ActivityTimes,
     /// The longest wait for a CPU.
     pub longest_ready: Option<i64>,
     pub longest_ready_at: Option<i64>,

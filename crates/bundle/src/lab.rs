@@ -2,7 +2,7 @@
 //! `null`, never 0. Paths are relative to the lab's directory. docs/reference/lab.md describes it
 //! for readers in other languages.
 
-use crate::answer::Delay;
+use crate::answer::AnsweredDelay;
 use crate::summary::{RequirementSummary, VerdictWord};
 use crate::{Exit, Member, Timebase};
 use serde::{Deserialize, Serialize};
@@ -113,7 +113,7 @@ pub struct CellDocument {
     pub series: Vec<CellSeries>,
     /// Its worst sample; `null` until one exists.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub worst: Option<WorstSample>,
+    pub worst: Option<WorstCellSample>,
     /// One entry for each seed.
     pub seeds: Vec<SeedDocument>,
     /// Failures, in sentences.
@@ -137,7 +137,7 @@ impl CellDocument {
 
 /// The worst sample of a cell and its cause.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct WorstSample {
+pub struct WorstCellSample {
     /// `phase/series`.
     pub series: String,
     /// In ns.
@@ -147,7 +147,7 @@ pub struct WorstSample {
     /// The bundle of its run.
     pub bundle: String,
     /// The cause of most of its time; `null` if unknown.
-    pub cause: Option<Delay>,
+    pub cause: Option<AnsweredDelay>,
     /// Whether the cause was counted instruction by instruction (`exact.json` of its bundle) rather
     /// than derived from kernel events.
     #[serde(default)]

@@ -67,22 +67,22 @@ pub mod writer;
 
 pub use account::SeriesAccount;
 pub use calibration::Calibration;
-pub use counts::{Count, CountShare, CountSource, Counts, CpuTime};
+pub use counts::{CommandCounts, CountShare, CountSource, CpuTime, EventCount};
 pub use error::BundleError;
-pub use evidence::Evidence;
+pub use evidence::PhaseEvidence;
 pub use exit::{CommandEnd, Exit, HowEnded, ProgramEnd};
-pub use lines::{Line, LineKeeper};
-pub use manifest::{Ending, Manifest, Outcome};
+pub use lines::{LineKeeper, SampleLine};
+pub use manifest::{Manifest, Outcome, RunEnding};
 pub use member::{Member, Pinned, is_private};
 pub use meta::{PhaseMeta, SeriesMeta};
-pub use planned::Planned;
+pub use planned::PlannedRequests;
 pub use ran_on::{KernelEvidence, RanOn};
 pub use ran_under::RanUnder;
 pub use reader::{Bundle, Completeness, Phase, Series};
-pub use recording::{Recording, RecordingDocument, RecordingWriter};
+pub use recording::{RecordingDocument, RecordingReader, RecordingWriter};
 pub use timebase::Timebase;
 pub use verdict::{LeftOut, LeftOutKind, Reason, Verdict};
-pub use windows::{Windows, WindowsDocument, WindowsWriter};
+pub use windows::{WindowsDocument, WindowsReader, WindowsWriter};
 pub use writer::{BundleWriter, SeriesWriter};
 
 /// The version of the format written; this and all earlier ones can be read.

@@ -9,9 +9,9 @@
 //! each power of two is divided into 32 buckets of equal width.
 
 use crate::log::{self, MAGIC};
-use crate::varint::{Cursor, put, put_signed};
+use crate::varint::{PayloadCursor, put, put_signed};
 use punctual_core::series::HDR_MAX;
-use punctual_core::{ClockNs, Losses, Nanos, SeriesData, Window};
+use punctual_core::{ClockNs, Losses, Nanos, SampleWindow, SeriesData};
 
 /// The duration of a line; the last one of a run is shorter.
 pub const LENGTH: Nanos = Nanos::from_secs(300);
@@ -34,7 +34,7 @@ pub fn log_limit(series: usize) -> u64 {
 
 /// The samples of five minutes.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Line {
+pub struct SampleLine {
     /// The start in ns since 1970 (UTC).
     pub start: i64,
     /// The same on the series' clock.
@@ -67,7 +67,7 @@ fn upper_end(bucket: u64) -> Nanos {
     Nanos((((part + 1) << (octave - 5)) - 1) as i64)
 }
 
-impl Line {
+impl SampleLine {
     /// A percentile above 0 and up to 100: the upper end of its bucket (at most 3 % above) but at
     /// most the maximum. `None` without samples.
     pub fn percentile(&self, percentile: f64) -> Option<Nanos> {
@@ -84,16 +84,16 @@ impl Line {
     }
 
     /// As a window for plots over time; the smallest latency is that of its bucket.
-    pub fn window(&self) -> Option<Window> {
+    pub fn window(&self) -> Option<SampleWindow> {
         let (max, least) = (self.max?, self.histogram.first()?.0);
         let min = upper_end(least).min(max);
         let count = self.losses.recorded;
-        Some(Window { start: self.clock_start, count, min, max, sum: self.sum })
+        Some(SampleWindow { start: self.clock_start, count, min, max, sum: self.sum })
     }
 }
 
 /// Appends a line as a block.
-pub fn encode(out: &mut Vec<u8>, line: &Line) {
+pub fn encode(out: &mut Vec<u8>, line: &SampleLine) {
     log::block(out, log::KIND_LINE, |payload| {
         put_signed(payload, line.start);
         put_signed(payload, line.clock_start.ns());
@@ -114,8 +114,8 @@ pub fn encode(out: &mut Vec<u8>, line: &Line) {
     });
 }
 
-fn decode_line(payload: &[u8]) -> Option<Line> {
-    let mut from = Cursor(payload);
+fn decode_line(payload: &[u8]) -> Option<SampleLine> {
+    let mut from = PayloadCursor(payload);
     let (start, clock_start) = (from.take_signed()?, ClockNs(from.take_signed()?));
     let length = Nanos(i64::try_from(from.take()?).ok()?);
     let losses = Losses {
@@ -144,12 +144,12 @@ fn decode_line(payload: &[u8]) -> Option<Line> {
         histogram.push((at, count));
         last = at;
     }
-    Some(Line { start, clock_start, length, losses, max, sum, histogram })
+    Some(SampleLine { start, clock_start, length, losses, max, sum, histogram })
 }
 
 /// Reads the lines as far as the file is complete; a line being written when the writer died is
 /// dropped. Fails only if the file is of another kind.
-pub fn decode(bytes: &[u8]) -> Result<Vec<Line>, String> {
+pub fn decode(bytes: &[u8]) -> Result<Vec<SampleLine>, String> {
     if bytes.len() < MAGIC.len() && MAGIC.starts_with(bytes) {
         return Ok(Vec::new());
     }
@@ -201,7 +201,7 @@ impl LineKeeper {
     }
 
     /// Ends the line and begins the next one.
-    pub fn end(&mut self, data: &SeriesData, now: i64, clock_now: ClockNs) -> Line {
+    pub fn end(&mut self, data: &SeriesData, now: i64, clock_now: ClockNs) -> SampleLine {
         let mut counts = vec![0u64; self.counts.len()];
         for value in data.whole.iter_recorded() {
             let latency = data.whole.lowest_equivalent(value.value_iterated_to());
@@ -213,7 +213,7 @@ impl LineKeeper {
             .map(|(at, (now, before))| (at as u64, now - before))
             .collect();
         let less = |now: u64, before: u64| now.saturating_sub(before);
-        let line = Line {
+        let line = SampleLine {
             start: self.start,
             clock_start: self.clock_start,
             length: (clock_now - self.clock_start).max(Nanos::ZERO),

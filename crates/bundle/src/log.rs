@@ -5,8 +5,8 @@
 //! payload (u32 LE), kind (u8), payload. Integers in payloads are LEB128 varints; signed ones are
 //! zigzag-coded first (both as in Protocol Buffers).
 
-use crate::varint::{Cursor, put, put_signed};
-pub use punctual_core::Window;
+use crate::varint::{PayloadCursor, put, put_signed};
+pub use punctual_core::SampleWindow;
 use punctual_core::{ClockNs, Nanos, Sample};
 use std::io::{self, Read};
 
@@ -25,7 +25,7 @@ pub(crate) const KIND_LINE: u8 = 3;
 pub struct LogContents {
     /// The kept samples in order.
     pub samples: Vec<Sample>,
-    pub windows: Vec<Window>,
+    pub windows: Vec<SampleWindow>,
     /// Bytes of an incomplete block at the end, which the writer was writing when it died.
     pub torn_bytes: u64,
 }
@@ -67,7 +67,7 @@ fn encode_run(out: &mut Vec<u8>, run: &[Sample]) {
     });
 }
 
-pub fn encode_window(out: &mut Vec<u8>, window: &Window) {
+pub fn encode_window(out: &mut Vec<u8>, window: &SampleWindow) {
     block(out, KIND_WINDOW, |payload| {
         put_signed(payload, window.start.ns());
         put(payload, window.count);
@@ -76,7 +76,7 @@ pub fn encode_window(out: &mut Vec<u8>, window: &Window) {
 }
 
 fn decode_samples(payload: &[u8], samples: &mut Vec<Sample>) -> Option<()> {
-    let mut cursor = Cursor(payload);
+    let mut cursor = PayloadCursor(payload);
     let (count, first) = (cursor.take()?, cursor.take()?);
     // A sample takes at least three bytes: a larger count is false.
     if count > payload.len() as u64 / 3 {
@@ -103,9 +103,9 @@ fn decode_samples(payload: &[u8], samples: &mut Vec<Sample>) -> Option<()> {
     Some(())
 }
 
-fn decode_window(payload: &[u8]) -> Option<Window> {
-    let mut cursor = Cursor(payload);
-    Some(Window {
+fn decode_window(payload: &[u8]) -> Option<SampleWindow> {
+    let mut cursor = PayloadCursor(payload);
+    Some(SampleWindow {
         start: ClockNs(cursor.take_signed()?),
         count: cursor.take()?,
         min: Nanos(cursor.take_signed()?),
@@ -159,7 +159,7 @@ pub fn check(mut log: impl Read) -> io::Result<Checked> {
         bytes.append(&mut read(length as u64)?);
         let Some((kind, payload, _)) = next_block(&bytes) else { return Ok(checked) };
         if kind == KIND_SAMPLES {
-            let count = Cursor(payload).take().unwrap_or_default();
+            let count = PayloadCursor(payload).take().unwrap_or_default();
             checked.samples = checked.samples.saturating_add(count);
         }
     }
@@ -217,7 +217,7 @@ mod tests {
                 s.seq = seq;
                 seq += 1;
             });
-            let window = Window {
+            let window = SampleWindow {
                 start: ClockNs(start),
                 count: 5,
                 min: Nanos(-3),

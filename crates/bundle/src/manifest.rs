@@ -7,7 +7,7 @@ use crate::intervals::LimitSummary;
 use crate::observed::ObservedSeries;
 use crate::ran_on::RanOn;
 use crate::verdict::Verdict;
-use punctual_core::{Fact, Nanos, Published};
+use punctual_core::{Fact, Nanos, PublishedResults};
 use serde::{Deserialize, Serialize};
 
 /// The format name in `bundle.json` that identifies a bundle.
@@ -28,7 +28,7 @@ pub struct Manifest {
     pub experiment_file: Option<String>,
     /// Published results of this experiment, to compare with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub published: Option<Published>,
+    pub published: Option<PublishedResults>,
     /// `run`, or `import: <format>`.
     pub origin: String,
     /// The system that was measured; absent if it is the requesting one.
@@ -45,10 +45,10 @@ pub struct Manifest {
     /// Gaps without measurement, in a run that was cut off and continued: in the manifest of a
     /// later part, from the end of the previous part to its own start.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub gaps: Vec<Gap>,
+    pub gaps: Vec<PartGap>,
     /// The ending; absent while it runs, and permanently if it was cut off.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ending: Option<Ending>,
+    pub ending: Option<RunEnding>,
     /// The end of the measured or recorded command; absent without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<CommandEnd>,
@@ -72,13 +72,13 @@ pub struct Manifest {
 
 /// A span of time between two parts of a run, UTC.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Gap {
+pub struct PartGap {
     /// When statistics were last saved, or the run was interrupted.
     pub from: jiff::Timestamp,
     pub to: jiff::Timestamp,
 }
 
-impl Gap {
+impl PartGap {
     pub fn length(&self) -> Nanos {
         let length = self.to.as_nanosecond() - self.from.as_nanosecond();
         Nanos(i64::try_from(length).unwrap_or(i64::MAX).max(0))
@@ -87,7 +87,7 @@ impl Gap {
 
 /// The end of a run.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Ending {
+pub struct RunEnding {
     pub at: jiff::Timestamp,
     pub outcome: Outcome,
     /// The exit code of the command.

@@ -1,7 +1,7 @@
 //! The descriptions of a phase and of a series, known before the first sample.
 
 use crate::answer::Delays;
-use crate::evidence::{ControllerEvidence, Evidence};
+use crate::evidence::{ControllerEvidence, PhaseEvidence};
 use crate::exit::ProgramEnd;
 use crate::load::CpuLoad;
 use crate::verdict::LeftOut;
@@ -37,7 +37,7 @@ pub struct PhaseMeta {
     pub measures: Vec<MeasureMeta>,
     /// Evidence that it was measured as requested; absent in older bundles and in imports.
     #[serde(default, skip_serializing_if = "Fact::is_not_asked")]
-    pub evidence: Fact<Evidence>,
+    pub evidence: Fact<PhaseEvidence>,
     /// Requirements without a matching series, as stated.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub without_series: Vec<String>,

@@ -19,18 +19,18 @@ pub struct Exposition {
 
 /// The type of a family of metrics.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Type {
+enum MetricType {
     Counter,
     Gauge,
     Histogram,
 }
 
-impl Type {
+impl MetricType {
     fn word(self) -> &'static str {
         match self {
-            Type::Counter => "counter",
-            Type::Gauge => "gauge",
-            Type::Histogram => "histogram",
+            MetricType::Counter => "counter",
+            MetricType::Gauge => "gauge",
+            MetricType::Histogram => "histogram",
         }
     }
 }
@@ -64,21 +64,21 @@ const EDGES: [i64; 22] = [
 impl Exposition {
     /// Counters; `name` without `_total`.
     pub fn counters(&mut self, name: &str, help: &str, all: &[(Vec<Label<'_>>, u64)]) {
-        self.family(name, Type::Counter, help, all, |text, name, labels, value| {
+        self.family(name, MetricType::Counter, help, all, |text, name, labels, value| {
             sample(text, name, "_total", labels, &value.to_string());
         });
     }
 
     /// Cumulative times, in seconds: `name` ends in `_seconds`.
     pub fn time_counters(&mut self, name: &str, help: &str, all: &[(Vec<Label<'_>>, Nanos)]) {
-        self.family(name, Type::Counter, help, all, |text, name, labels, value| {
+        self.family(name, MetricType::Counter, help, all, |text, name, labels, value| {
             sample(text, name, "_total", labels, &seconds(value.ns().into()));
         });
     }
 
     /// Times, in seconds: `name` ends in `_seconds`.
     pub fn time_gauges(&mut self, name: &str, help: &str, all: &[(Vec<Label<'_>>, Nanos)]) {
-        self.family(name, Type::Gauge, help, all, |text, name, labels, value| {
+        self.family(name, MetricType::Gauge, help, all, |text, name, labels, value| {
             sample(text, name, "", labels, &seconds(value.ns().into()));
         });
     }
@@ -103,14 +103,14 @@ impl Exposition {
     }
 
     pub fn gauges(&mut self, name: &str, help: &str, all: &[(Vec<Label<'_>>, u64)]) {
-        self.family(name, Type::Gauge, help, all, |text, name, labels, value| {
+        self.family(name, MetricType::Gauge, help, all, |text, name, labels, value| {
             sample(text, name, "", labels, &value.to_string());
         });
     }
 
     /// Histograms of latencies, in seconds: `name` ends in `_seconds`.
     pub fn histograms(&mut self, name: &str, help: &str, all: &[(Vec<Label<'_>>, &SeriesData)]) {
-        self.family(name, Type::Histogram, help, all, |text, name, labels, data| {
+        self.family(name, MetricType::Histogram, help, all, |text, name, labels, data| {
             histogram(text, name, labels, data);
         });
     }
@@ -119,7 +119,7 @@ impl Exposition {
     fn family<V>(
         &mut self,
         name: &str,
-        kind: Type,
+        kind: MetricType,
         help: &str,
         all: &[(Vec<Label<'_>>, V)],
         write: impl Fn(&mut String, &str, &[Label<'_>], &V),

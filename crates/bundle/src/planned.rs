@@ -11,7 +11,7 @@ pub(crate) const PLAN: &str = "plan.toml";
 
 /// The requests of a plan.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Planned {
+pub struct PlannedRequests {
     /// The phases in order, with their requirements.
     pub phases: Vec<Unbegun>,
     /// The limits on intervals of the recording.
@@ -23,28 +23,28 @@ pub struct Planned {
 #[derive(Deserialize)]
 struct PlanText {
     #[serde(default)]
-    experiment: Settings,
+    experiment: PlannedSettings,
     #[serde(default)]
-    record: Record,
+    record: PlannedRecord,
     #[serde(default)]
-    measure: Vec<Measure>,
+    measure: Vec<PlannedMeasure>,
     #[serde(default)]
-    phase: Vec<Phase>,
+    phase: Vec<PlannedPhase>,
 }
 
 #[derive(Deserialize, Default)]
-struct Settings {
+struct PlannedSettings {
     keep_samples: Option<u64>,
 }
 
 #[derive(Deserialize, Default)]
-struct Record {
+struct PlannedRecord {
     #[serde(default)]
     limits: Vec<String>,
 }
 
 #[derive(Deserialize)]
-struct Measure {
+struct PlannedMeasure {
     #[serde(default)]
     require: Vec<String>,
     /// The phases in which it measures; all if it names none.
@@ -52,30 +52,30 @@ struct Measure {
 }
 
 #[derive(Deserialize)]
-struct Phase {
+struct PlannedPhase {
     name: String,
 }
 
-impl Planned {
+impl PlannedRequests {
     /// Reads it from the plan of a bundle; empty without a plan (imports).
-    pub(crate) fn read(plan: &Member) -> Result<Planned, BundleError> {
+    pub(crate) fn read(plan: &Member) -> Result<PlannedRequests, BundleError> {
         let text = BundleError::if_there(plan.read_text())?;
-        let read = text.map(|text| Planned::of_plan(&text)).transpose();
+        let read = text.map(|text| PlannedRequests::of_plan(&text)).transpose();
         read.map(Option::unwrap_or_default).map_err(|why| BundleError::damaged(plan.path(), why))
     }
 
     /// Reads a plan as run (`plan.toml`).
-    pub fn of_plan(text: &str) -> Result<Planned, String> {
+    pub fn of_plan(text: &str) -> Result<PlannedRequests, String> {
         let plan: PlanText = toml::from_str(text).map_err(|why| why.message().to_owned())?;
-        let phase = |phase: Phase| {
-            let is_in = |measure: &&Measure| {
+        let phase = |phase: PlannedPhase| {
+            let is_in = |measure: &&PlannedMeasure| {
                 measure.phases.as_ref().is_none_or(|names| names.contains(&phase.name))
             };
             let measures = plan.measure.iter().filter(is_in);
             let requirements = measures.flat_map(|measure| measure.require.clone()).collect();
             Unbegun { phase: phase.name, requirements }
         };
-        Ok(Planned {
+        Ok(PlannedRequests {
             phases: plan.phase.into_iter().map(phase).collect(),
             limits: plan.record.limits,
             keep_samples: plan.experiment.keep_samples,
@@ -96,11 +96,11 @@ mod tests {
         let text = "[record]\nlimits = [\"a->b < 1us\"]\n[[measure]]\nname = \"t\"\nrequire = \
                     [\"max < 1us\"]\nphases = [\"then\"]\n[[measure]]\nname = \"u\"\n\
                     [[phase]]\nname = \"first\"\n[[phase]]\nname = \"then\"\n";
-        let planned = Planned::of_plan(text).unwrap();
+        let planned = PlannedRequests::of_plan(text).unwrap();
         let phases: Vec<_> =
             planned.phases.iter().map(|of| (of.phase.as_str(), of.requirements.len())).collect();
         assert_eq!((phases, planned.limits.len()), (vec![("first", 0), ("then", 1)], 1));
-        assert!(planned.asks() && !Planned::default().asks());
-        assert!(Planned::of_plan("phase = 3").is_err());
+        assert!(planned.asks() && !PlannedRequests::default().asks());
+        assert!(PlannedRequests::of_plan("phase = 3").is_err());
     }
 }

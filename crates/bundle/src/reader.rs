@@ -2,15 +2,15 @@
 
 use crate::account::{self, SeriesAccount};
 use crate::checkpoint;
-use crate::lines::{self, Line};
+use crate::lines::{self, SampleLine};
 use crate::log::{self, LogContents};
 use crate::manifest::{self, Manifest};
 use crate::member::{Member, is_private};
 use crate::meta::{PhaseMeta, SeriesMeta};
-use crate::planned::{PLAN, Planned};
-use crate::recording::Recording;
-use crate::state::State;
-use crate::windows::Windows;
+use crate::planned::{PLAN, PlannedRequests};
+use crate::recording::RecordingReader;
+use crate::state::SeriesState;
+use crate::windows::WindowsReader;
 use crate::{BundleError, FORMAT_VERSION, Timebase};
 use punctual_core::{ClockNs, Fact, Finding, Nanos};
 use serde::de::DeserializeOwned;
@@ -34,9 +34,9 @@ pub struct Bundle {
     /// The phases that began, in order.
     pub phases: Vec<Phase>,
     /// Kernel events and test points, if recorded.
-    pub recording: Option<Recording>,
+    pub recording: Option<RecordingReader>,
     /// The events around the worst samples, if kept.
-    pub windows: Option<Windows>,
+    pub windows: Option<WindowsReader>,
     /// Findings from the run.
     pub findings: Vec<Finding>,
     /// Unreadable parts with reasons: every command reports them.
@@ -69,17 +69,17 @@ pub struct Phase {
 pub struct Series {
     pub meta: SeriesMeta,
     /// Its final statistics, or those of the last checkpoint if it was cut off.
-    pub state: State,
+    pub state: SeriesState,
     /// The breakdown of its samples' time into main parts.
     pub account: Fact<SeriesAccount>,
-    files: Files,
+    files: OnDemandFiles,
     /// The files of later parts, each with the offset of its instants from the clock of the first.
-    later: Vec<(Files, Nanos)>,
+    later: Vec<(OnDemandFiles, Nanos)>,
 }
 
 /// The files that are read on demand.
 #[derive(Clone, Debug)]
-struct Files {
+struct OnDemandFiles {
     log: Member,
     old_log: Member,
     lines: Member,
@@ -105,7 +105,7 @@ impl Series {
     }
 
     /// The lines of its long plot; empty unless the run was for weeks.
-    pub fn lines(&self) -> Result<Vec<Line>, BundleError> {
+    pub fn lines(&self) -> Result<Vec<SampleLine>, BundleError> {
         let mut all = self.files.lines()?;
         for (files, ahead) in &self.later {
             let mut lines = files.lines()?;
@@ -120,7 +120,7 @@ fn shift(instant: ClockNs, by: Nanos) -> ClockNs {
     ClockNs(instant.ns().saturating_add(by.ns()))
 }
 
-impl Files {
+impl OnDemandFiles {
     /// The damage to the samples of a series that ended.
     fn damage(&self) -> Option<String> {
         let kept = self.ended_with.filter(|kept| *kept > 0)?;
@@ -156,7 +156,7 @@ impl Files {
         Ok(self.with_lines(log))
     }
 
-    fn lines(&self) -> Result<Vec<Line>, BundleError> {
+    fn lines(&self) -> Result<Vec<SampleLine>, BundleError> {
         let Some(bytes) = BundleError::if_there(self.lines.read_at_most(MAX_LOG))? else {
             return Ok(Vec::new());
         };
@@ -166,9 +166,10 @@ impl Files {
     fn with_lines(&self, mut log: LogContents) -> LogContents {
         let lines = self.lines().unwrap_or_default();
         let detail = log.windows.first().map(|window| window.start);
-        let before =
-            |line: &&Line| detail.is_none_or(|detail| line.clock_start + line.length <= detail);
-        let windows = lines.iter().take_while(before).filter_map(Line::window);
+        let before = |line: &&SampleLine| {
+            detail.is_none_or(|detail| line.clock_start + line.length <= detail)
+        };
+        let windows = lines.iter().take_while(before).filter_map(SampleLine::window);
         log.windows.splice(0..0, windows.collect::<Vec<_>>());
         log
     }
@@ -184,7 +185,8 @@ impl Bundle {
     /// them; called before a bundle is shown or exported.
     pub fn check_samples(&mut self) {
         let files = |series: &Series| {
-            let later: Vec<Files> = series.later.iter().map(|(files, _)| files.clone()).collect();
+            let later: Vec<OnDemandFiles> =
+                series.later.iter().map(|(files, _)| files.clone()).collect();
             std::iter::once(series.files.clone()).chain(later)
         };
         let all = self.phases.iter().flat_map(|phase| phase.series.iter().flat_map(files));
@@ -204,9 +206,9 @@ impl Bundle {
         let root = Member::root(directory);
         let mut bundle = Bundle::open_part(&root)?;
         let damage = &mut bundle.damage;
-        let recording = Recording::open(directory);
+        let recording = RecordingReader::open(directory);
         damage.extend(recording.iter().flat_map(|recording| recording.damage.iter().cloned()));
-        let windows = Windows::open(directory);
+        let windows = WindowsReader::open(directory);
         damage.extend(windows.iter().flat_map(|windows| windows.damage.iter().cloned()));
         let parts = parts::read(&root, damage);
         (bundle.recording, bundle.windows) = (recording, windows);
@@ -272,8 +274,8 @@ impl Bundle {
     }
 
     /// The requests of its plan; empty for imports and attachments, which have none.
-    pub fn planned(&self) -> Result<Planned, BundleError> {
-        Planned::read(&self.member(PLAN))
+    pub fn planned(&self) -> Result<PlannedRequests, BundleError> {
+        PlannedRequests::read(&self.member(PLAN))
     }
 
     /// All series, each with the name of its phase.
@@ -357,15 +359,15 @@ fn read_series(meta: &Member, damage: &mut Vec<String>) -> Result<Series, Bundle
     let account = account::read(&stem.with_extension("account.json"), damage);
     let [log, old_log, lines] = ["log", "old.log", "lines"].map(|end| stem.with_extension(end));
     let ended_with = has_ended.then_some(state.samples_kept);
-    let files = Files { log, old_log, lines, ended_with };
+    let files = OnDemandFiles { log, old_log, lines, ended_with };
     Ok(Series { meta: meta.read_json()?, state, account, files, later: Vec::new() })
 }
 
 /// The final statistics with `true` if the series ended, else those of the newest checkpoint.
-fn read_state(stem: &Member) -> Result<(State, bool), BundleError> {
+fn read_state(stem: &Member) -> Result<(SeriesState, bool), BundleError> {
     let for_good = || {
         let member = stem.with_extension("state.json");
-        let state = State::decode(&member.read_text()?);
+        let state = SeriesState::decode(&member.read_text()?);
         let state = state.map_err(|why| BundleError::damaged(member.path(), why))?;
         Ok((state, true))
     };
@@ -386,13 +388,13 @@ fn read_state(stem: &Member) -> Result<(State, bool), BundleError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::manifest::Gap;
+    use crate::manifest::PartGap;
     use crate::meta::TIMER_WORKLOAD;
     use crate::{BundleWriter, PhaseMeta, SeriesWriter};
     use punctual_core::{Clock, ClockNs, CpuSet, Fact, Nanos, Sample, SeriesData, SeriesShape};
     use std::fs;
 
-    fn write_one(directory: &Path) -> (SeriesWriter, State) {
+    fn write_one(directory: &Path) -> (SeriesWriter, SeriesState) {
         write_part(directory, 0, 5_000, None)
     }
 
@@ -402,8 +404,8 @@ mod tests {
         directory: &Path,
         since: i64,
         latency: i64,
-        gap: Option<Gap>,
-    ) -> (SeriesWriter, State) {
+        gap: Option<PartGap>,
+    ) -> (SeriesWriter, SeriesState) {
         let mut writer = BundleWriter::create(directory, "x", "run").unwrap();
         gap.into_iter().for_each(|gap| writer.set_gap(gap).unwrap());
         let phase = PhaseMeta::new("main", jiff::Timestamp::from_nanosecond(since.into()).unwrap());
@@ -432,7 +434,8 @@ mod tests {
             series.append(&[sample]).unwrap();
         }
         let (samples_kept, log_bytes) = (series.kept(), series.log_bytes());
-        let state = State { data, usage: Fact::NotAsked, digest: None, samples_kept, log_bytes };
+        let state =
+            SeriesState { data, usage: Fact::NotAsked, digest: None, samples_kept, log_bytes };
         series.checkpoint(&state).unwrap();
         (series, state)
     }
@@ -505,10 +508,10 @@ mod tests {
         let (_place, directory, part) = begun_again();
         let [from, to] = [1, 3_600].map(|s| jiff::Timestamp::from_second(s).unwrap());
         let hour = 3_600_000_000_000;
-        write_part(&part, hour, 9_000, Some(Gap { from, to }));
+        write_part(&part, hour, 9_000, Some(PartGap { from, to }));
         let bundle = Bundle::open(&directory).unwrap();
         assert_eq!((&bundle.damage, &bundle.parts), (&Vec::new(), &vec![part]));
-        assert_eq!(bundle.manifest.gaps, [Gap { from, to }]);
+        assert_eq!(bundle.manifest.gaps, [PartGap { from, to }]);
         assert_eq!(bundle.manifest.gaps[0].length(), Nanos::from_secs(3_599));
         let (_, series) = bundle.series().next().unwrap();
         let data = &series.state.data;

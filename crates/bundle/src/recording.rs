@@ -17,9 +17,9 @@ mod reader;
 mod tests;
 mod writer;
 
-pub use block::{Block, Encoding, MAGIC, MAX_PAYLOAD};
+pub use block::{BlockHeader, Encoding, MAGIC, MAX_PAYLOAD};
 pub use document::{Keeps, RecordingDocument, SCHEMA};
-pub use reader::{BlockPlace, Recording, SourceBlocks};
+pub use reader::{BlockPlace, RecordingReader, SourceBlocks};
 pub use writer::{Appended, LaneWriter, RecordingWriter};
 
 pub(crate) const DIRECTORY: &str = crate::member::RECORDING;

@@ -1,6 +1,6 @@
 //! The document of `punctual sections --json`. Lengths are in instructions of the guest.
 
-use crate::exact::Sections;
+use crate::exact::LongestSections;
 use crate::hunt::Required;
 use punctual_core::Finding;
 use serde::{Deserialize, Serialize};
@@ -26,7 +26,7 @@ pub struct SectionsDocument {
     pub measured: u64,
     /// The sections found.
     #[serde(flatten)]
-    pub sections: Sections,
+    pub sections: LongestSections,
     /// Requirements on the longest of all, with verdicts.
     pub required: Vec<Required>,
     pub findings: Vec<Finding>,

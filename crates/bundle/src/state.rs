@@ -1,9 +1,9 @@
 //! `NNNN.state.json`: the final statistics of a series, from which [`SeriesData`] is restored
 //! completely. During the run they are kept in a [`checkpoint`](crate::checkpoint).
 
-use crate::hdr::{Counts, Pairs};
+use crate::hdr::{HdrCounts, Pairs};
 use punctual_core::{
-    ClockNs, Digest, Fact, LinearHistogram, Losses, Nanos, Sample, SeriesData, Unfinished,
+    ClockNs, Fact, LinearHistogram, Losses, Nanos, Sample, SeriesData, Sha256Digest, Unfinished,
 };
 use serde::{Deserialize, Serialize, Serializer};
 use std::io::{self, Write};
@@ -25,19 +25,19 @@ pub struct ThreadUsage {
 
 /// The whole state of a series.
 #[derive(Clone, Debug)]
-pub struct State {
+pub struct SeriesState {
     pub data: SeriesData,
     /// The kernel's counts for the thread, once it has ended.
     pub usage: Fact<ThreadUsage>,
     /// The digest of all samples, once the series has ended.
-    pub digest: Option<Digest>,
+    pub digest: Option<Sha256Digest>,
     /// The number of samples in the log; others are only in the statistics.
     pub samples_kept: u64,
     /// The size in bytes of the log that belongs to this state.
     pub log_bytes: u64,
 }
 
-/// The JSON of [`State`]: histograms are borrowed for writing and read as unchecked pairs.
+/// The JSON of [`SeriesState`]: histograms are borrowed for writing and read as unchecked pairs.
 #[derive(Serialize, Deserialize)]
 struct StateDoc<E, H> {
     period: Option<Nanos>,
@@ -56,7 +56,7 @@ struct StateDoc<E, H> {
     unfinished: Option<Unfinished>,
     usage: Fact<ThreadUsage>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    digest: Option<Digest>,
+    digest: Option<Sha256Digest>,
     samples_kept: u64,
     log_bytes: u64,
 }
@@ -72,18 +72,24 @@ struct ExactDoc<C> {
 }
 
 /// The non-empty bins, written without being collected.
-struct Bins<'a>(&'a [u64]);
+struct StateBins<'a>(&'a [u64]);
 
-impl Serialize for Bins<'_> {
+impl Serialize for StateBins<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_seq(self.0.iter().enumerate().filter(|(_, n)| **n > 0))
     }
 }
 
-impl ExactDoc<Bins<'_>> {
-    fn of(exact: &LinearHistogram) -> ExactDoc<Bins<'_>> {
+impl ExactDoc<StateBins<'_>> {
+    fn of(exact: &LinearHistogram) -> ExactDoc<StateBins<'_>> {
         let (resolution, above, below) = (exact.resolution, exact.above, exact.below);
-        ExactDoc { resolution, bins: exact.bins.len(), above, below, counts: Bins(&exact.bins) }
+        ExactDoc {
+            resolution,
+            bins: exact.bins.len(),
+            above,
+            below,
+            counts: StateBins(&exact.bins),
+        }
     }
 }
 
@@ -105,14 +111,14 @@ impl ExactDoc<Vec<(usize, u64)>> {
     }
 }
 
-impl State {
+impl SeriesState {
     pub fn write(&self, out: impl Write) -> io::Result<()> {
         let d = &self.data;
         let doc = StateDoc {
             period: d.period,
             exact: ExactDoc::of(&d.exact),
-            hdr: Counts(&d.whole),
-            corrected_hdr: d.corrected.as_ref().map(Counts),
+            hdr: HdrCounts(&d.whole),
+            corrected_hdr: d.corrected.as_ref().map(HdrCounts),
             min: d.min,
             max: d.max,
             sum: d.sum.to_string(),
@@ -129,7 +135,7 @@ impl State {
     }
 
     /// Reads the JSON text; any inconsistency is an error, never a default.
-    pub fn decode(text: &str) -> Result<State, String> {
+    pub fn decode(text: &str) -> Result<SeriesState, String> {
         let doc: StateDoc<ExactDoc<Vec<(usize, u64)>>, Pairs> =
             serde_json::from_str(text).map_err(|e| e.to_string())?;
         let worst = doc.worst.into_iter().map(|(seq, due, woke, cpu)| Sample {
@@ -157,7 +163,7 @@ impl State {
         };
         check(&data)?;
         let (samples_kept, log_bytes) = (doc.samples_kept, doc.log_bytes);
-        Ok(State { data, usage: doc.usage, digest: doc.digest, samples_kept, log_bytes })
+        Ok(SeriesState { data, usage: doc.usage, digest: doc.digest, samples_kept, log_bytes })
     }
 }
 
@@ -208,7 +214,7 @@ mod tests {
     use proptest::prelude::*;
     use punctual_core::SeriesShape;
 
-    fn encoded(state: &State) -> String {
+    fn encoded(state: &SeriesState) -> String {
         let mut text = Vec::new();
         state.write(&mut text).unwrap();
         String::from_utf8(text).unwrap()
@@ -236,8 +242,8 @@ mod tests {
                 data.record(&sample, (latency / 1_000_000).max(0) as u64);
             }
             let state =
-                State { data, usage: Fact::NotAsked, digest: None, samples_kept: 7, log_bytes: 99 };
-            let back = State::decode(&encoded(&state)).unwrap();
+                SeriesState { data, usage: Fact::NotAsked, digest: None, samples_kept: 7, log_bytes: 99 };
+            let back = SeriesState::decode(&encoded(&state)).unwrap();
             prop_assert_eq!(&back.data.exact, &state.data.exact);
             prop_assert_eq!(&back.data.whole, &state.data.whole);
             prop_assert_eq!(&back.data.corrected, &state.data.corrected);
@@ -254,7 +260,7 @@ mod tests {
         }
         #[test]
         fn no_text_panics(text in "\\PC{0,200}") {
-            let _ = State::decode(&text);
+            let _ = SeriesState::decode(&text);
         }
     }
 }

@@ -1,19 +1,19 @@
 //! `summary.json`: the figures of a run, for programs. Times are integers or floats in ns. Absent
 //! figures are `null`, never 0.
 
-use crate::Ending;
 use crate::RanOn;
+use crate::RunEnding;
 use crate::answer::{Answer, Delays};
 use crate::baseline::HeldAgainst;
 use crate::calibration::Calibration;
 pub use crate::judged::{ProofWord, VerdictWord};
 use crate::load::CpuLoad;
-use crate::manifest::Gap;
+use crate::manifest::PartGap;
 use crate::meta::MeasureMeta;
 use crate::state::ThreadUsage;
 use crate::verdict::Verdict;
 use punctual_core::event::Recorded;
-use punctual_core::{AccountCost, CauseKind, Digest, Fact, Finding, Unfinished};
+use punctual_core::{AccountCost, CauseKind, Fact, Finding, Sha256Digest, Unfinished};
 use punctual_plan::WorkloadKind;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -40,7 +40,7 @@ pub struct Summary {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
     /// The ending; `null` if it was cut off.
-    pub ending: Option<Ending>,
+    pub ending: Option<RunEnding>,
     pub phases: Vec<PhaseSummary>,
     /// The cost of a test point for each mechanism; empty unless measured.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -86,7 +86,7 @@ pub struct GapSummary {
 
 impl GapSummary {
     /// As a manifest has it.
-    pub fn of(gap: &Gap) -> GapSummary {
+    pub fn of(gap: &PartGap) -> GapSummary {
         GapSummary { from: gap.from, to: gap.to, length_ns: gap.length().ns() }
     }
 }
@@ -107,7 +107,7 @@ pub struct ResultSummary {
     pub published: String,
     /// The same figure here; `null` if none was requested, or if it cannot be determined (see
     /// `reason`).
-    pub here: Option<Reading>,
+    pub here: Option<FigureReading>,
     /// The trend that must be reproduced on any system, as written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shape: Option<String>,
@@ -140,7 +140,7 @@ pub struct Compared {
 
 /// A figure of this run.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Reading {
+pub struct FigureReading {
     /// The source of the figure, as written.
     pub of: String,
     /// In the unit of the figure.
@@ -269,7 +269,7 @@ pub struct SeriesSummary {
     pub period: Option<i64>,
     /// The digest of all samples; absent if the series was cut off, and in older bundles.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub digest: Option<Digest>,
+    pub digest: Option<Sha256Digest>,
     /// Page faults and context switches of the measuring thread.
     pub usage: Fact<ThreadUsage>,
     /// The worst samples, the highest latency first.

@@ -31,7 +31,7 @@ pub struct Tails {
 pub struct SeriesTail {
     /// `phase/series`.
     pub series: String,
-    pub seen: Seen,
+    pub seen: ModelFreeTail,
     /// The result of the model, or why none is offered.
     pub model: Model,
     /// The causes of the tail from each source; empty without a recording.
@@ -92,7 +92,7 @@ pub struct CauseShare {
 
 /// The results that need no model.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Seen {
+pub struct ModelFreeTail {
     pub count: u64,
     /// Lost samples, which may have had any latency.
     pub lost: u64,
@@ -132,7 +132,7 @@ pub struct Model {
     /// The reasons against it: the first failed gates, in words.
     pub refusals: Vec<String>,
     /// The gates that were evaluated.
-    pub gates: Vec<Gate>,
+    pub gates: Vec<ModelGate>,
     /// The distribution of block maxima.
     pub block_maxima: Option<BlockMaxima>,
     /// The distribution of peaks over a threshold.
@@ -143,7 +143,7 @@ pub struct Model {
 
 /// A condition for a model.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Gate {
+pub struct ModelGate {
     /// A stable word: `independent-peaks`.
     pub id: String,
     pub what: String,

@@ -12,7 +12,7 @@ pub const SCHEMA: &str = "punctual-tuning/1";
 /// The effect of a setting, or of a set of settings.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Answer {
+pub enum TuneAnswer {
     /// The figure is smaller with it.
     Better,
     /// The figure is larger with it.
@@ -23,14 +23,14 @@ pub enum Answer {
     NotResolved,
 }
 
-impl Answer {
+impl TuneAnswer {
     /// In words.
     pub fn words(self) -> &'static str {
         match self {
-            Answer::Better => "better",
-            Answer::Worse => "worse",
-            Answer::NoEffect => "no effect",
-            Answer::NotResolved => "not resolved in the time",
+            TuneAnswer::Better => "better",
+            TuneAnswer::Worse => "worse",
+            TuneAnswer::NoEffect => "no effect",
+            TuneAnswer::NotResolved => "not resolved in the time",
         }
     }
 }
@@ -38,7 +38,7 @@ impl Answer {
 /// The effect on the figure as a factor: the figure with the setting over the figure without it.
 /// Below 1 is better.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Ratio {
+pub struct EffectFactor {
     pub ratio: f64,
     /// Its 95 % interval.
     pub interval: [f64; 2],
@@ -58,9 +58,9 @@ pub struct TunedSetting {
     pub value: String,
     /// The risk of side effects: `low`, `medium`, `high`.
     pub risk: String,
-    pub answer: Answer,
+    pub answer: TuneAnswer,
     /// The effect; `null` if too few blocks were measured.
-    pub effect: Option<Ratio>,
+    pub effect: Option<EffectFactor>,
     /// The screening round that gave the answer, from 1; 0 if none was completed.
     pub round: u32,
     /// How many more blocks would resolve it; `null` if it is resolved, or if that is unknown.
@@ -73,9 +73,9 @@ pub struct TunedSetting {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct TunedSet {
     pub settings: Vec<String>,
-    pub answer: Answer,
+    pub answer: TuneAnswer,
     /// The effect; `null` if too few pairs of blocks were measured.
-    pub effect: Option<Ratio>,
+    pub effect: Option<EffectFactor>,
     /// The figure of the untouched machine, in ns: the median of its blocks in these pairs.
     pub untouched: Option<f64>,
     /// The figure with the set, in ns.
@@ -91,10 +91,10 @@ pub struct TunedSet {
 pub struct TunedCost {
     pub command: String,
     /// The outcome: *worse* is fewer runs.
-    pub answer: Answer,
+    pub answer: TuneAnswer,
     /// Runs per second with the set over those without it: below 1 is a cost. `null` if too few
     /// pairs of blocks have both.
-    pub effect: Option<Ratio>,
+    pub effect: Option<EffectFactor>,
     /// Runs per second of the untouched machine: the median of its blocks in these pairs.
     pub untouched: Option<f64>,
     /// The same with the set.

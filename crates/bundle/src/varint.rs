@@ -14,9 +14,9 @@ pub(crate) fn put_signed(out: &mut Vec<u8>, value: i64) {
 }
 
 /// A reader over a payload; `None` if it ends too early or an integer exceeds 64 bits.
-pub(crate) struct Cursor<'a>(pub &'a [u8]);
+pub(crate) struct PayloadCursor<'a>(pub &'a [u8]);
 
-impl<'a> Cursor<'a> {
+impl<'a> PayloadCursor<'a> {
     pub(crate) fn take(&mut self) -> Option<u64> {
         let mut value = 0u64;
         for shift in (0..64).step_by(7) {

@@ -18,8 +18,8 @@ mod tests;
 mod writer;
 
 pub use document::{KeptRule, SCHEMA, SeriesWindows, WindowsDocument};
-pub use file::{Lane, MAGIC, MAX_RECORDS, Waited, WindowError, WindowHead};
-pub use reader::{SavedWindow, Windows};
+pub use file::{MAGIC, MAX_RECORDS, Waited, WindowError, WindowHead, WindowLane};
+pub use reader::{SavedWindow, WindowsReader};
 pub use writer::WindowsWriter;
 
 pub(crate) const DIRECTORY: &str = crate::member::WINDOWS;

@@ -2,21 +2,21 @@
 
 use crate::account::{self, SeriesAccount};
 use crate::calibration::Calibration;
-use crate::checkpoint::Slots;
+use crate::checkpoint::FrameSlots;
 use crate::exit::CommandEnd;
 use crate::intervals::LimitSummary;
-use crate::lines::{self, Line};
-use crate::log::{self, Window};
-use crate::manifest::{self, Ending, Gap, Manifest};
+use crate::lines::{self, SampleLine};
+use crate::log::{self, SampleWindow};
+use crate::manifest::{self, Manifest, PartGap, RunEnding};
 use crate::member::Member;
 use crate::meta::{PhaseMeta, SeriesMeta};
 use crate::observed::ObservedSeries;
-use crate::planned::{PLAN, Planned};
+use crate::planned::{PLAN, PlannedRequests};
 use crate::ran_on::RanOn;
-use crate::state::State;
+use crate::state::SeriesState;
 use crate::summary::Summary;
 use crate::{BundleError, FORMAT_VERSION};
-use punctual_core::{Fact, Finding, Published, Sample};
+use punctual_core::{Fact, Finding, PublishedResults, Sample};
 use rustix::fs::{FlockOperation, flock};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -163,12 +163,12 @@ impl BundleWriter {
     }
 
     /// Sets how the run ended; written with the end.
-    pub fn set_ending(&mut self, ending: Ending) {
+    pub fn set_ending(&mut self, ending: RunEnding) {
         self.manifest.ending = Some(ending);
     }
 
     /// Sets the gap without measurement before it.
-    pub fn set_gap(&mut self, gap: Gap) -> Result<(), BundleError> {
+    pub fn set_gap(&mut self, gap: PartGap) -> Result<(), BundleError> {
         self.manifest.gaps = vec![gap];
         self.write_manifest()
     }
@@ -191,7 +191,7 @@ impl BundleWriter {
     }
 
     /// Keeps the published results of the experiment.
-    pub fn write_published(&mut self, published: &Published) -> Result<(), BundleError> {
+    pub fn write_published(&mut self, published: &PublishedResults) -> Result<(), BundleError> {
         self.manifest.published = Some(published.clone());
         self.write_manifest()
     }
@@ -202,8 +202,8 @@ impl BundleWriter {
     }
 
     /// Returns the requests of the plan, as a later reader of the bundle sees them.
-    pub fn planned(&self) -> Result<Planned, BundleError> {
-        Planned::read(&self.member(PLAN))
+    pub fn planned(&self) -> Result<PlannedRequests, BundleError> {
+        PlannedRequests::read(&self.member(PLAN))
     }
 
     /// Keeps a document of the run beside the series: `environment`, `environment-end`, `check`.
@@ -258,7 +258,7 @@ impl BundleWriter {
             checkpoint_member: stem.with_extension("checkpoint"),
             account_member: stem.with_extension("account.json"),
             checkpoint: None,
-            slots: Slots::default(),
+            slots: FrameSlots::default(),
             log_member,
             log: file,
             buffer: Vec::new(),
@@ -275,7 +275,7 @@ impl BundleWriter {
 
     /// Ends the bundle: writes the final findings, the figures and the ending, and syncs everything
     /// to disk.
-    pub fn finish(mut self, summary: &Summary, ending: Ending) -> Result<(), BundleError> {
+    pub fn finish(mut self, summary: &Summary, ending: RunEnding) -> Result<(), BundleError> {
         // The space is needed now, even if this fails.
         let _ = self.member(RESERVE).remove();
         self.write_findings(&summary.findings)?;
@@ -292,7 +292,7 @@ pub struct SeriesWriter {
     checkpoint_member: Member,
     account_member: Member,
     checkpoint: Option<File>,
-    slots: Slots,
+    slots: FrameSlots,
     log_member: Member,
     log: File,
     /// The encoded data of the current write.
@@ -305,7 +305,7 @@ pub struct SeriesWriter {
     old_log_member: Member,
     lines_member: Member,
     /// The long plot, in a run for weeks.
-    lines: Option<Lines>,
+    lines: Option<SeriesLines>,
     /// The number of samples in the older log.
     kept_before: u64,
 }
@@ -330,7 +330,7 @@ fn append(
 }
 
 /// The additional state of a series for weeks.
-struct Lines {
+struct SeriesLines {
     file: File,
     bytes: u64,
     /// The size at which the log replaces the older one.
@@ -353,7 +353,7 @@ impl SeriesWriter {
     }
 
     /// Appends a window of one second to the log.
-    pub fn append_window(&mut self, window: &Window) -> Result<(), BundleError> {
+    pub fn append_window(&mut self, window: &SampleWindow) -> Result<(), BundleError> {
         log::encode_window(&mut self.buffer, window);
         self.flush()
     }
@@ -363,12 +363,12 @@ impl SeriesWriter {
     pub fn rotate(&mut self, log_limit: u64) -> Result<(), BundleError> {
         let mut file = self.lines_member.create_new()?;
         file.write_all(log::MAGIC).map_err(BundleError::io("write", self.lines_member.path()))?;
-        self.lines = Some(Lines { file, bytes: log::MAGIC.len() as u64, log_limit });
+        self.lines = Some(SeriesLines { file, bytes: log::MAGIC.len() as u64, log_limit });
         Ok(())
     }
 
     /// Appends a line of the long plot and syncs it to disk.
-    pub fn append_line(&mut self, line: &Line) -> Result<(), BundleError> {
+    pub fn append_line(&mut self, line: &SampleLine) -> Result<(), BundleError> {
         let Some(lines) = &mut self.lines else { return Ok(()) };
         lines::encode(&mut self.buffer, line);
         let sync = |file: &File| file.sync_data();
@@ -410,7 +410,7 @@ impl SeriesWriter {
     }
 
     /// Saves the current statistics, which a reader finds if the writer dies.
-    pub fn checkpoint(&mut self, state: &State) -> Result<(), BundleError> {
+    pub fn checkpoint(&mut self, state: &SeriesState) -> Result<(), BundleError> {
         let place = self.slots.next(state, &mut self.buffer);
         let path = self.checkpoint_member.path();
         let file = match self.checkpoint.take() {
@@ -436,7 +436,7 @@ impl SeriesWriter {
     }
 
     /// Writes the final statistics; checkpoints are obsolete then.
-    pub fn finish(&mut self, state: &State) -> Result<(), BundleError> {
+    pub fn finish(&mut self, state: &SeriesState) -> Result<(), BundleError> {
         self.state_member.replace_with(|out| state.write(out))?;
         match self.checkpoint.take() {
             Some(_) => self.checkpoint_member.remove(),

@@ -1,6 +1,6 @@
 //! Checks docs/reference/bundle.md: the decoders printed there read what punctual wrote.
 
-use punctual_bundle::state::State;
+use punctual_bundle::state::SeriesState;
 use punctual_bundle::{Bundle, BundleWriter, Series};
 use punctual_core::{ClockNs, Nanos, Sample};
 use serde_json::Value;
@@ -66,7 +66,7 @@ fn the_decoder_of_the_document_reads_every_log() {
 }
 
 /// Compares the state as JSON, as printed by Python and by punctual.
-fn compare(checkpoint: &Path, state: &State) {
+fn compare(checkpoint: &Path, state: &SeriesState) {
     let used = format!("import json\nprint(json.dumps(read_checkpoint({})))", quoted(checkpoint));
     let Some(printed) = printed("read_checkpoint", &used) else { return };
     let mut written = Vec::new();

@@ -59,9 +59,9 @@ impl WaitingCall {
 
 /// The name of a task, of at most 16 bytes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
-pub struct TaskName(pub [u8; 16]);
+pub struct TaskComm(pub [u8; 16]);
 
-impl std::fmt::Display for TaskName {
+impl std::fmt::Display for TaskComm {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let end = self.0.iter().position(|byte| *byte == 0).unwrap_or(self.0.len());
         f.write_str(&String::from_utf8_lossy(&self.0[..end]))
@@ -79,20 +79,20 @@ pub fn id_here(tid: u32) -> Option<u32> {
 
 /// `name-4711`; only the name of a task outside of this PID namespace, whose id is meaningless
 /// here.
-pub fn task_label(name: TaskName, tid: u32) -> String {
+pub fn task_label(name: TaskComm, tid: u32) -> String {
     match id_here(tid) {
         Some(tid) => format!("{name}-{tid}"),
-        None if name == TaskName::default() => "a task outside of the container".to_owned(),
+        None if name == TaskComm::default() => "a task outside of the container".to_owned(),
         None => format!("{name} (outside of the container)"),
     }
 }
 
 /// Another task, with the time that a cycle waited for it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Culprit {
+pub struct CycleCulprit {
     pub tid: u32,
     /// The name in the kernel (`comm`), untrusted.
-    pub name: TaskName,
+    pub name: TaskComm,
     /// Its run time while the thread was ready.
     pub time: Nanos,
     /// The part of it in which its priority was the same or higher.
@@ -126,7 +126,7 @@ impl LockEvidence {
 pub struct LockHolder {
     pub tid: u32,
     /// Its name; empty if unknown.
-    pub name: TaskName,
+    pub name: TaskComm,
     pub evidence: LockEvidence,
     /// Whether its id is that in the PID namespace of the waiting thread.
     pub in_namespace: bool,
@@ -138,11 +138,11 @@ pub struct LockHolder {
 
 /// The waker that ended the longest other wait within a cycle.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Awaited {
+pub struct AwaitedWaker {
     pub by: WokenBy,
     /// The thread that ran then.
     pub tid: u32,
-    pub name: TaskName,
+    pub name: TaskComm,
     /// The total time of the waits that it ended.
     pub time: Nanos,
 }
@@ -170,7 +170,7 @@ pub struct Cycle {
     /// The thread that ran at the wake-up, or was interrupted.
     pub waker: u32,
     /// The name in the kernel (`comm`), untrusted.
-    pub waker_name: TaskName,
+    pub waker_name: TaskComm,
     /// The part that its wait counts for if it does not begin a cycle.
     pub wait_is: crate::CauseKind,
     /// The run time spent on reclaiming memory.
@@ -190,16 +190,16 @@ pub struct Cycle {
     /// The number of the longest system call, and its time.
     pub longest_call: Option<(u32, Nanos)>,
     /// The task that kept it from a CPU the longest.
-    pub culprit: Option<Culprit>,
+    pub culprit: Option<CycleCulprit>,
     /// The thread whose locks it waited for the longest.
     pub holder: Option<LockHolder>,
     /// The waker of the longest wait that was not for a lock.
-    pub awaited: Option<Awaited>,
+    pub awaited: Option<AwaitedWaker>,
     /// Unseen switches to the thread: the kernel may show none of an idle CPU.
     pub hidden: u32,
     /// The task last seen on its CPU before the longest time without events: it probably ran. Its
     /// name may be unknown.
-    pub likely: Option<Culprit>,
+    pub likely: Option<CycleCulprit>,
     /// The time from `release` to `returned`.
     pub wake: Split,
     /// The time from `returned` to `again`.
@@ -251,7 +251,7 @@ impl Cycle {
     /// The same with the culprit, a thread of punctual, counted as the observer.
     pub fn of_observer(mut self) -> Cycle {
         use crate::CauseKind::{NonPreemptible, Observer, Preempted, Runqueue, Throttled};
-        let Some(Culprit { time, behind, .. }) = self.culprit else { return self };
+        let Some(CycleCulprit { time, behind, .. }) = self.culprit else { return self };
         let both = [(behind, [Preempted, Runqueue]), (time - behind, [NonPreemptible, Throttled])];
         for (time, parts) in both {
             let left = self.wake.give(&parts, Observer, time);
@@ -274,7 +274,7 @@ impl Cycle {
         let mut wake = next.wake;
         wake.take(crate::CauseKind::Overrun, early);
         // The wait between the two is one of its waits.
-        let between = (next.wait_is != crate::CauseKind::Lock).then(|| Awaited {
+        let between = (next.wait_is != crate::CauseKind::Lock).then(|| AwaitedWaker {
             by: next.by,
             tid: next.waker,
             name: next.waker_name,
@@ -296,7 +296,7 @@ impl Cycle {
             longest_call: longer(self.longest_call, next.longest_call),
             culprit: match (self.culprit, next.culprit) {
                 (Some(a), Some(b)) if a.tid == b.tid => {
-                    Some(Culprit { time: a.time + b.time, behind: a.behind + b.behind, ..a })
+                    Some(CycleCulprit { time: a.time + b.time, behind: a.behind + b.behind, ..a })
                 }
                 (Some(a), Some(b)) if a.time < b.time => Some(b),
                 (a, b) => a.or(b),
@@ -332,7 +332,7 @@ pub struct Gap {
     /// The breakdown of the gap.
     pub split: Split,
     /// The task that had the CPU longest.
-    pub culprit: Option<Culprit>,
+    pub culprit: Option<CycleCulprit>,
 }
 
 impl Gap {
@@ -381,11 +381,11 @@ mod tests {
 
     #[test]
     fn a_task_outside_of_the_container_has_a_name_but_no_id() {
-        let name = TaskName(*b"hog\0\0\0\0\0\0\0\0\0\0\0\0\0");
+        let name = TaskComm(*b"hog\0\0\0\0\0\0\0\0\0\0\0\0\0");
         assert_eq!((id_here(7), id_here(7 | OUTSIDE)), (Some(7), None));
         assert_eq!(task_label(name, 7), "hog-7");
         assert_eq!(task_label(name, 7 | OUTSIDE), "hog (outside of the container)");
-        let nobody = task_label(TaskName::default(), 7 | OUTSIDE);
+        let nobody = task_label(TaskComm::default(), 7 | OUTSIDE);
         assert_eq!(nobody, "a task outside of the container");
     }
 }

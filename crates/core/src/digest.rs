@@ -18,7 +18,7 @@ pub enum DigestOf {
 
 /// The SHA-256 of a series.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Digest {
+pub struct Sha256Digest {
     /// In 64 hexadecimal digits.
     pub sha256: String,
     pub of: DigestOf,
@@ -39,16 +39,16 @@ impl SampleDigest {
     }
 
     /// The digest of all samples so far.
-    pub fn value(&self) -> Digest {
-        Digest { sha256: hex(&self.0.clone().finalize()), of: DigestOf::Samples }
+    pub fn value(&self) -> Sha256Digest {
+        Sha256Digest { sha256: hex(&self.0.clone().finalize()), of: DigestOf::Samples }
     }
 }
 
-impl Digest {
+impl Sha256Digest {
     /// The digest of a series with counts only: (bin, count) of the non-empty bins of the exact
     /// histogram and of the other one, then counts beyond the range, the sum, and the worst
     /// samples.
-    pub fn of_counts(data: &SeriesData) -> Digest {
+    pub fn of_counts(data: &SeriesData) -> Sha256Digest {
         let mut hash = Sha256::new();
         let bins = data.exact.bins.iter().enumerate().filter(|(_, count)| **count > 0);
         bins.for_each(|(bin, count)| pair(&mut hash, bin as u64, *count));
@@ -59,7 +59,7 @@ impl Digest {
         hash.update(data.sum.to_le_bytes());
         let mut worst = SampleDigest(hash);
         data.worst.iter().for_each(|sample| worst.add(sample));
-        Digest { of: DigestOf::Counts, ..worst.value() }
+        Sha256Digest { of: DigestOf::Counts, ..worst.value() }
     }
 }
 
@@ -71,7 +71,7 @@ fn pair(hash: &mut Sha256, first: u64, second: u64) {
 /// The digest of a whole run: over a line `phase NUL series NUL digest` for each of its series, in
 /// order. `None` if a series has none.
 pub fn of_run<'a>(
-    series: impl IntoIterator<Item = (&'a str, &'a str, Option<&'a Digest>)>,
+    series: impl IntoIterator<Item = (&'a str, &'a str, Option<&'a Sha256Digest>)>,
 ) -> Option<String> {
     let mut hash = Sha256::new();
     let mut any = false;
@@ -92,7 +92,7 @@ mod tests {
     use super::*;
     use crate::ClockNs;
 
-    fn of(samples: &[(u64, i64, i64)]) -> Digest {
+    fn of(samples: &[(u64, i64, i64)]) -> Sha256Digest {
         let mut digest = SampleDigest::default();
         for (seq, due, woke) in samples {
             digest.add(&Sample { seq: *seq, due: ClockNs(*due), woke: ClockNs(*woke), cpu: 0 });

@@ -6,7 +6,7 @@ mod kind;
 
 pub use kind::EntryKind;
 
-use crate::cycle::TaskName;
+use crate::cycle::TaskComm;
 use crate::{MonotonicNs, Nanos};
 
 /// The work that the CPU served.
@@ -18,7 +18,7 @@ pub enum Served {
     Vector(Vector),
     Softirq(u32),
     Task {
-        name: TaskName,
+        name: TaskComm,
         /// Whether it is a kernel thread.
         kernel: bool,
     },
@@ -110,7 +110,7 @@ pub struct Originator {
     pub at: MonotonicNs,
     /// The thread; 0: the idle task.
     pub tid: u32,
-    pub name: TaskName,
+    pub name: TaskComm,
     pub cpu: u32,
     /// The number of its kernel stack.
     pub stack: Option<u32>,
@@ -201,7 +201,7 @@ pub enum OwnEntry {
 pub struct OwnCount {
     pub cpu: u32,
     pub tid: u32,
-    pub name: TaskName,
+    pub name: TaskComm,
     pub what: OwnEntry,
     pub count: u64,
 }

@@ -19,7 +19,7 @@ pub use interface::InterfaceName;
 pub use kind::{EventKind, Futex, PointKind, TaskState, signal};
 pub use named::NamedTracepoint;
 pub use names::{CallCounts, FunctionName, LineName, Names, ProbeCost, TaskName};
-pub use recorded::{Recorded, Source};
+pub use recorded::{Recorded, RecordedSource};
 pub use trace_moment::{
     LateTimer, MomentSource, Noise, NoiseKind, TraceMoment, marker_of_cyclictest,
 };

@@ -27,7 +27,7 @@ impl<B: Batches + ?Sized> Batches for Box<B> {
 /// All events of all sources in order of time; equal instants are in the order of the sources.
 #[derive(Debug)]
 pub struct Merge<B> {
-    sources: Vec<Source<B>>,
+    sources: Vec<MergeSource<B>>,
     /// The next instant of each source that has one, with its index in `sources`, except the source
     /// being read.
     waiting: BinaryHeap<Reverse<(i64, usize)>>,
@@ -37,14 +37,14 @@ pub struct Merge<B> {
 }
 
 #[derive(Debug)]
-struct Source<B> {
+struct MergeSource<B> {
     batches: B,
     more: bool,
     events: Vec<Event>,
     at: usize,
 }
 
-impl<B: Batches> Source<B> {
+impl<B: Batches> MergeSource<B> {
     /// The next event, with enough lookahead that no later one precedes it.
     fn peek(&mut self) -> Option<&Event> {
         if self.more && self.events.len() - self.at <= HOLD {
@@ -68,7 +68,7 @@ impl<B: Batches> Source<B> {
 
 impl<B: Batches> Merge<B> {
     pub fn new(sources: impl IntoIterator<Item = B>) -> Merge<B> {
-        let source = |batches| Source { batches, more: true, events: Vec::new(), at: 0 };
+        let source = |batches| MergeSource { batches, more: true, events: Vec::new(), at: 0 };
         let mut merge = Merge {
             sources: sources.into_iter().map(source).collect(),
             waiting: BinaryHeap::new(),

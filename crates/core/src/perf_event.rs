@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 /// The counter of an event.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Counted {
+pub enum CountedEvent {
     /// The CPU, in a performance monitoring unit (PERF_TYPE_HARDWARE).
     Hardware,
     /// The CPU, an event of its caches (PERF_TYPE_HW_CACHE).
@@ -22,7 +22,7 @@ pub struct NamedEvent {
     pub name: &'static str,
     /// Another name accepted by perf; empty without one.
     pub alias: &'static str,
-    pub counted: Counted,
+    pub counted: CountedEvent,
     /// `perf_event_attr::config` (include/uapi/linux/perf_event.h).
     pub config: u64,
 }
@@ -43,16 +43,21 @@ pub enum PerfEvent {
 }
 
 const fn software(name: &'static str, alias: &'static str, config: u64) -> NamedEvent {
-    NamedEvent { name, alias, counted: Counted::Software, config }
+    NamedEvent { name, alias, counted: CountedEvent::Software, config }
 }
 
 const fn hardware(name: &'static str, alias: &'static str, config: u64) -> NamedEvent {
-    NamedEvent { name, alias, counted: Counted::Hardware, config }
+    NamedEvent { name, alias, counted: CountedEvent::Hardware, config }
 }
 
 /// Loads of a cache (PERF_COUNT_HW_CACHE_OP_READ), all of them or only misses.
 const fn cache(name: &'static str, cache: u64, missed: bool) -> NamedEvent {
-    NamedEvent { name, alias: "", counted: Counted::Cache, config: cache | (missed as u64) << 16 }
+    NamedEvent {
+        name,
+        alias: "",
+        counted: CountedEvent::Cache,
+        config: cache | (missed as u64) << 16,
+    }
 }
 
 /// All events with a name of their own.
@@ -111,7 +116,10 @@ impl PerfEvent {
     pub fn is_hardware(&self) -> bool {
         matches!(
             self,
-            PerfEvent::Named(NamedEvent { counted: Counted::Hardware | Counted::Cache, .. })
+            PerfEvent::Named(NamedEvent {
+                counted: CountedEvent::Hardware | CountedEvent::Cache,
+                ..
+            })
         )
     }
     /// Whether its count is a time in ns.

@@ -2,16 +2,16 @@
 //!
 //! Absolute figures depend on the machine. The relations between figures do not: forced writes are
 //! slower than buffered ones. So a result has, beside the published text, the figure to read here
-//! and a [`Shape`] that holds or does not.
+//! and a [`PublishedShape`] that holds or does not.
 
-use crate::{Comparison, Nanos};
+use crate::{BoundComparison, Nanos};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
 /// The published results of an experiment.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Published {
+pub struct PublishedResults {
     /// The publication and the measured system.
     pub source: String,
     /// The results in the order of the file.
@@ -28,7 +28,7 @@ pub struct PublishedResult {
     /// The same figure here, as a [`Term`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub here: Option<String>,
-    /// The trend that must be reproduced on any system, as a [`Shape`].
+    /// The trend that must be reproduced on any system, as a [`PublishedShape`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shape: Option<String>,
 }
@@ -45,7 +45,7 @@ pub struct Term {
 
 /// A relation between figures: `forces/whole: p50 > 2 * writes/whole: p50`, `heap: pages ~ 257`.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Shape {
+pub struct PublishedShape {
     pub left: Term,
     /// The relation of the left to the right figure.
     pub relation: Relation,
@@ -55,7 +55,7 @@ pub struct Shape {
 /// A relation of two figures.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Relation {
-    Is(Comparison),
+    Is(BoundComparison),
     /// Within 10 % of the right one.
     About,
 }
@@ -134,10 +134,10 @@ pub enum ShapeError {
 }
 
 const RELATIONS: [(&str, Relation); 5] = [
-    (" <= ", Relation::Is(Comparison::LessOrEqual)),
-    (" >= ", Relation::Is(Comparison::GreaterOrEqual)),
-    (" < ", Relation::Is(Comparison::Less)),
-    (" > ", Relation::Is(Comparison::Greater)),
+    (" <= ", Relation::Is(BoundComparison::LessOrEqual)),
+    (" >= ", Relation::Is(BoundComparison::GreaterOrEqual)),
+    (" < ", Relation::Is(BoundComparison::Less)),
+    (" > ", Relation::Is(BoundComparison::Greater)),
     (" ~ ", Relation::About),
 ];
 
@@ -174,10 +174,10 @@ impl FromStr for Term {
     }
 }
 
-impl FromStr for Shape {
+impl FromStr for PublishedShape {
     type Err = ShapeError;
 
-    fn from_str(text: &str) -> Result<Shape, ShapeError> {
+    fn from_str(text: &str) -> Result<PublishedShape, ShapeError> {
         let places = RELATIONS
             .iter()
             .filter_map(|(sign, relation)| Some((text.find(sign)?, sign.len(), *relation)));
@@ -186,7 +186,7 @@ impl FromStr for Shape {
         let left: Term = text[..at].parse()?;
         let rest = text[at + length..].trim();
         if let Some(number) = number(rest) {
-            return Ok(Shape { left, relation, right: Right::Number(number) });
+            return Ok(PublishedShape { left, relation, right: Right::Number(number) });
         }
         let (factor, term) = match rest.split_once(" * ") {
             Some((factor, term)) => {
@@ -196,7 +196,7 @@ impl FromStr for Shape {
             }
             None => (1.0, rest),
         };
-        Ok(Shape { left, relation, right: Right::Times(factor, term.parse()?) })
+        Ok(PublishedShape { left, relation, right: Right::Times(factor, term.parse()?) })
     }
 }
 
@@ -219,11 +219,11 @@ mod tests {
 
     #[test]
     fn published_shapes_are_parsed() {
-        let shape: Shape = "forces/whole: p50 > 2 * writes/whole: p50".parse().unwrap();
+        let shape: PublishedShape = "forces/whole: p50 > 2 * writes/whole: p50".parse().unwrap();
         assert_eq!(shape.left.to_string(), "forces/whole: p50");
-        assert_eq!(shape.relation, Relation::Is(Comparison::Greater));
+        assert_eq!(shape.relation, Relation::Is(BoundComparison::Greater));
         assert_eq!(shape.right, Right::Times(2.0, "writes/whole: p50".parse().unwrap()));
-        let right = |text: &str| text.parse::<Shape>().unwrap().right;
+        let right = |text: &str| text.parse::<PublishedShape>().unwrap().right;
         assert_eq!(right("a: b ~ 257"), Right::Number(257.0));
         assert_eq!(right("a: max < 100us"), Right::Number(100_000.0));
         assert_eq!(right("a: max <= b@c: max"), Right::Times(1.0, "b@c: max".parse().unwrap()));
@@ -231,7 +231,7 @@ mod tests {
 
     #[test]
     fn an_invalid_shape_is_refused_with_the_reason() {
-        let wrong = |text: &str| text.parse::<Shape>().unwrap_err().to_string();
+        let wrong = |text: &str| text.parse::<PublishedShape>().unwrap_err().to_string();
         assert!(wrong("a: b").contains("one of < <="));
         assert!(wrong("a > b: c").contains("`a` is not a figure"));
         assert!(wrong("a: b > 0 * b: c").contains("factor"));
@@ -247,7 +247,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_text_panics(text in "\\PC{0,40}") {
-            let _ = text.parse::<Shape>();
+            let _ = text.parse::<PublishedShape>();
         }
     }
 }

@@ -47,7 +47,7 @@ impl Metric {
 
 /// The comparison of the figure with the bound.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Comparison {
+pub enum BoundComparison {
     /// `<`
     Less,
     /// `<=`
@@ -60,24 +60,24 @@ pub enum Comparison {
     Equal,
 }
 
-impl Comparison {
+impl BoundComparison {
     /// Longer spellings first, so that `<=` is not parsed as `<`.
-    const SPELLINGS: [(&'static str, Comparison); 5] = [
-        ("<=", Comparison::LessOrEqual),
-        (">=", Comparison::GreaterOrEqual),
-        ("==", Comparison::Equal),
-        ("<", Comparison::Less),
-        (">", Comparison::Greater),
+    const SPELLINGS: [(&'static str, BoundComparison); 5] = [
+        ("<=", BoundComparison::LessOrEqual),
+        (">=", BoundComparison::GreaterOrEqual),
+        ("==", BoundComparison::Equal),
+        ("<", BoundComparison::Less),
+        (">", BoundComparison::Greater),
     ];
 
     /// Whether `figure` has this relation to `bound`.
     pub fn holds(self, figure: f64, bound: f64) -> bool {
         match self {
-            Comparison::Less => figure < bound,
-            Comparison::LessOrEqual => figure <= bound,
-            Comparison::Greater => figure > bound,
-            Comparison::GreaterOrEqual => figure >= bound,
-            Comparison::Equal => figure == bound,
+            BoundComparison::Less => figure < bound,
+            BoundComparison::LessOrEqual => figure <= bound,
+            BoundComparison::Greater => figure > bound,
+            BoundComparison::GreaterOrEqual => figure >= bound,
+            BoundComparison::Equal => figure == bound,
         }
     }
 }
@@ -86,14 +86,14 @@ impl Comparison {
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Requirement {
     pub metric: Metric,
-    pub comparison: Comparison,
+    pub comparison: BoundComparison,
     /// The bound: nanoseconds for a time, a plain number for a count.
     pub bound: i64,
 }
 
 /// The outcome of a requirement.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Verdict {
+pub enum RequirementVerdict {
     Met,
     NotMet,
     /// The evidence does not decide, for this reason.
@@ -177,7 +177,7 @@ impl FromStr for Requirement {
         let place = text.find(['<', '>', '=']).ok_or(RequirementError::NoComparison)?;
         let (word, rest) = text.split_at(place);
         let spelling =
-            Comparison::SPELLINGS.iter().find(|(spelling, _)| rest.starts_with(spelling));
+            BoundComparison::SPELLINGS.iter().find(|(spelling, _)| rest.starts_with(spelling));
         let (spelling, comparison) = spelling.ok_or(RequirementError::NoComparison)?;
         let metric = metric(word.trim())?;
         let bound = rest[spelling.len()..].trim();
@@ -210,7 +210,7 @@ impl fmt::Display for Metric {
 
 impl fmt::Display for Requirement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let spelling = Comparison::SPELLINGS
+        let spelling = BoundComparison::SPELLINGS
             .iter()
             .find(|(_, c)| *c == self.comparison)
             .map_or("?", |(s, _)| s);

@@ -41,7 +41,7 @@ pub struct Unfinished {
 
 /// The samples in a window of time: samples over time at a bounded size.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Window {
+pub struct SampleWindow {
     /// The start, on the series' clock.
     pub start: ClockNs,
     pub count: u64,

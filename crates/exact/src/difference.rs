@@ -3,7 +3,7 @@
 
 use super::phases::PartKind;
 use punctual_bundle::exact::{
-    ExactDifference, ExactDocument, ExactPair, ExactPart, ExactSample, FunctionDifference,
+    ExactDifference, ExactDocument, ExactPair, ExactPart, ExplainedExactSample, FunctionDifference,
     PartDifference,
 };
 use punctual_core::{Finding, Severity};
@@ -24,7 +24,7 @@ const OTHERS: &str = "other functions";
 /// The difference between this run and another one, named `against`.
 pub fn between(here: &ExactDocument, there: &ExactDocument, against: &str) -> ExactDifference {
     let both = here.worst.len().min(there.worst.len());
-    let pair = |of, here: &[ExactSample], there: &[ExactSample]| {
+    let pair = |of, here: &[ExplainedExactSample], there: &[ExplainedExactSample]| {
         (!here.is_empty() && !there.is_empty()).then(|| pair(of, here, there))
     };
     let (ordinary, other) = (here.ordinary.as_slice(), there.ordinary.as_slice());
@@ -43,7 +43,7 @@ pub fn between(here: &ExactDocument, there: &ExactDocument, against: &str) -> Ex
     }
 }
 
-fn pair(of: &str, here: &[ExactSample], there: &[ExactSample]) -> ExactPair {
+fn pair(of: &str, here: &[ExplainedExactSample], there: &[ExplainedExactSample]) -> ExactPair {
     let mut parts: BTreeMap<&str, [u64; 2]> = BTreeMap::new();
     let mut functions: BTreeMap<(&str, &str), [u64; 2]> = BTreeMap::new();
     for (side, samples) in [here, there].into_iter().enumerate() {
@@ -76,7 +76,8 @@ fn pair(of: &str, here: &[ExactSample], there: &[ExactSample]) -> ExactPair {
         })
         .collect();
     functions.sort_by_key(|one| std::cmp::Reverse(one.here.abs_diff(one.there)));
-    let sum = |samples: &[ExactSample]| samples.iter().map(|sample| sample.instructions).sum();
+    let sum =
+        |samples: &[ExplainedExactSample]| samples.iter().map(|sample| sample.instructions).sum();
     ExactPair {
         of: of.to_owned(),
         samples: here.len() as u64,

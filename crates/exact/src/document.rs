@@ -1,11 +1,11 @@
 //! The results of a replay as a document.
 
-use super::path::{Context, Path};
-use super::phases::Part;
+use super::path::{ExecutionContext, Path};
+use super::phases::PathPart;
 use super::{Exact, ExactSample};
 use punctual_bundle::Bundle;
 use punctual_bundle::exact::{
-    EXACT_SCHEMA, ExactCall, ExactDocument, ExactLine, ExactPart, ExactSample as Document, MoreThan,
+    EXACT_SCHEMA, ExactCall, ExactDocument, ExactLine, ExactPart, ExplainedExactSample, MoreThan,
 };
 use punctual_core::{Finding, Nanos, Severity};
 
@@ -29,7 +29,7 @@ impl Exact {
     ) -> ExactDocument {
         let typical = self.typical();
         // The plugin also saw the warm-up of threads, which is not in the bundle.
-        let mut worst: Vec<Document> = self
+        let mut worst: Vec<ExplainedExactSample> = self
             .worst
             .iter()
             .map(|sample| self.sample(sample, bundle, typical))
@@ -106,10 +106,10 @@ impl Exact {
         sample: &ExactSample,
         bundle: &Bundle,
         typical: Option<&ExactSample>,
-    ) -> Document {
+    ) -> ExplainedExactSample {
         let (phase, series, number) = named(bundle, sample).unwrap_or_default();
         let more = typical.map(|typical| sample.more_than(typical)).unwrap_or_default();
-        Document {
+        ExplainedExactSample {
             phase,
             series,
             sample: number,
@@ -145,10 +145,10 @@ impl Exact {
     }
 
     fn calls(&self, path: &Path) -> Vec<ExactCall> {
-        let context = |context: Context| match context {
-            Context::Interrupt => "interrupt".to_owned(),
-            Context::Task(Some(task)) => self.tasks[task].clone(),
-            Context::Task(None) => "the task before".to_owned(),
+        let context = |context: ExecutionContext| match context {
+            ExecutionContext::Interrupt => "interrupt".to_owned(),
+            ExecutionContext::Task(Some(task)) => self.tasks[task].clone(),
+            ExecutionContext::Task(None) => "the task before".to_owned(),
         };
         path.calls
             .iter()
@@ -163,7 +163,7 @@ impl Exact {
     }
 }
 
-fn part(part: &Part) -> ExactPart {
+fn part(part: &PathPart) -> ExactPart {
     ExactPart {
         kind: part.kind.word().to_owned(),
         begin: part.begin,

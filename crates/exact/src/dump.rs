@@ -4,7 +4,7 @@
 
 /// A block of consecutively executed instructions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Block {
+pub struct CodeBlock {
     /// The address of its first instruction.
     pub pc: u64,
     /// Its length in bytes.
@@ -13,7 +13,7 @@ pub struct Block {
     /// The number of instructions up to and including the last one that reads the processor's
     /// counter; 0: none.
     pub clock: u16,
-    pub kind: Kind,
+    pub kind: BlockEnd,
     /// Whether an interrupt or an exception enters the kernel with it.
     pub entry: bool,
     /// Its first bytes for user code; 0 beyond its end and for kernel code.
@@ -23,7 +23,7 @@ pub struct Block {
 /// The number of bytes kept of a block.
 pub const CODE: usize = 16;
 
-impl Block {
+impl CodeBlock {
     /// Whether it is user code (the lower half of the addresses,
     /// Documentation/arch/x86/x86_64/mm.rst).
     pub fn is_user(&self) -> bool {
@@ -39,7 +39,7 @@ impl Block {
 
 /// The last instruction of a block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Kind {
+pub enum BlockEnd {
     Plain,
     /// `call`
     Call,
@@ -55,14 +55,14 @@ pub enum Kind {
 
 /// A task, with its name at a switch to it.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Task {
+pub struct DumpTask {
     pub tid: u32,
     pub comm: String,
 }
 
 /// The recorded events in order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Entry {
+pub enum DumpEntry {
     /// A block was executed (its index).
     Block(usize),
     /// The kernel switches to a task (its index); `None` beyond the limit of tasks.
@@ -76,7 +76,7 @@ pub enum Entry {
 
 /// The execution before a sample was taken.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Window {
+pub struct DumpWindow {
     /// When the sample was due, in ns of its clock.
     pub due: i64,
     /// When the thread woke, in ns of its clock.
@@ -85,7 +85,7 @@ pub struct Window {
     pub at: u64,
     /// The measuring task (its index); `None` without a recorded switch.
     pub task: Option<usize>,
-    pub entries: Vec<Entry>,
+    pub entries: Vec<DumpEntry>,
 }
 
 /// The property of a section.
@@ -104,7 +104,7 @@ pub enum SectionKind {
 
 /// A place where sections of a kind begin, with their figures in the searched part of the run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Section {
+pub struct CodeSection {
     pub kind: SectionKind,
     /// The address of the instruction that begins them.
     pub pc: u64,
@@ -134,9 +134,9 @@ pub struct Section {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Stretch {
     pub kind: SectionKind,
-    /// As in [`Section::pc`].
+    /// As in [`CodeSection::pc`].
     pub pc: u64,
-    /// As in [`Section::caller`].
+    /// As in [`CodeSection::caller`].
     pub caller: u64,
     /// Instructions of the whole run before it.
     pub begin: u64,
@@ -144,7 +144,7 @@ pub struct Stretch {
     pub end: u64,
     /// Instructions of the whole run after the last entry.
     pub at: u64,
-    pub entries: Vec<Entry>,
+    pub entries: Vec<DumpEntry>,
 }
 
 /// The whole dump.
@@ -159,13 +159,13 @@ pub struct Dump {
     pub lost: u64,
     /// The instructions searched for sections.
     pub kept: u64,
-    pub blocks: Vec<Block>,
-    pub tasks: Vec<Task>,
+    pub blocks: Vec<CodeBlock>,
+    pub tasks: Vec<DumpTask>,
     /// The windows of the worst samples, unordered.
-    pub worst: Vec<Window>,
-    pub ordinary: Vec<Window>,
+    pub worst: Vec<DumpWindow>,
+    pub ordinary: Vec<DumpWindow>,
     /// The sections of all kinds, unordered.
-    pub sections: Vec<Section>,
+    pub sections: Vec<CodeSection>,
     /// The longest of them, unordered; one per place.
     pub longest: Vec<Stretch>,
 }
@@ -173,28 +173,28 @@ pub struct Dump {
 /// The bytes are not a valid dump.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("what QEMU's plugin wrote cannot be read: {0}")]
-pub struct Malformed(&'static str);
+pub struct MalformedDump(&'static str);
 
 const MAGIC: &[u8; 8] = b"PEXACT4\0";
 
-struct Reader<'a>(&'a [u8]);
+struct DumpReader<'a>(&'a [u8]);
 
-impl<'a> Reader<'a> {
-    fn take(&mut self, len: usize) -> Result<&'a [u8], Malformed> {
-        let (taken, rest) = self.0.split_at_checked(len).ok_or(Malformed("it is cut off"))?;
+impl<'a> DumpReader<'a> {
+    fn take(&mut self, len: usize) -> Result<&'a [u8], MalformedDump> {
+        let (taken, rest) = self.0.split_at_checked(len).ok_or(MalformedDump("it is cut off"))?;
         self.0 = rest;
         Ok(taken)
     }
-    fn array<const N: usize>(&mut self) -> Result<[u8; N], Malformed> {
-        self.take(N)?.try_into().map_err(|_| Malformed("it is cut off"))
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], MalformedDump> {
+        self.take(N)?.try_into().map_err(|_| MalformedDump("it is cut off"))
     }
-    fn u64(&mut self) -> Result<u64, Malformed> {
+    fn u64(&mut self) -> Result<u64, MalformedDump> {
         Ok(u64::from_le_bytes(self.array()?))
     }
-    fn u32(&mut self) -> Result<u32, Malformed> {
+    fn u32(&mut self) -> Result<u32, MalformedDump> {
         Ok(u32::from_le_bytes(self.array()?))
     }
-    fn u16(&mut self) -> Result<u16, Malformed> {
+    fn u16(&mut self) -> Result<u16, MalformedDump> {
         Ok(u16::from_le_bytes(self.array()?))
     }
     /// Reads a list; the minimum size of an item limits the accepted count.
@@ -202,10 +202,10 @@ impl<'a> Reader<'a> {
         &mut self,
         count: u32,
         bytes: usize,
-        one: impl Fn(&mut Self) -> Result<T, Malformed>,
-    ) -> Result<Vec<T>, Malformed> {
+        one: impl Fn(&mut Self) -> Result<T, MalformedDump>,
+    ) -> Result<Vec<T>, MalformedDump> {
         if self.0.len() / bytes < count as usize {
-            return Err(Malformed("it is cut off"));
+            return Err(MalformedDump("it is cut off"));
         }
         (0..count).map(|_| one(self)).collect()
     }
@@ -216,10 +216,10 @@ impl Dump {
     ///
     /// # Errors
     /// The bytes are truncated, or contain an invalid reference.
-    pub fn parse(bytes: &[u8]) -> Result<Dump, Malformed> {
-        let mut from = Reader(bytes);
+    pub fn parse(bytes: &[u8]) -> Result<Dump, MalformedDump> {
+        let mut from = DumpReader(bytes);
         if from.take(MAGIC.len())? != MAGIC {
-            return Err(Malformed("it begins otherwise"));
+            return Err(MalformedDump("it begins otherwise"));
         }
         let [insns, samples, cut, blocks_lost, sections_lost, kept] =
             [from.u64()?, from.u64()?, from.u64()?, from.u64()?, from.u64()?, from.u64()?];
@@ -227,11 +227,11 @@ impl Dump {
             [from.u32()?, from.u32()?, from.u32()?, from.u32()?, from.u32()?, from.u32()?];
         let blocks = from.many(blocks, 16 + CODE, block)?;
         let tasks = from.many(tasks, 32, task)?;
-        let window = |from: &mut Reader<'_>| window(from, blocks.len(), tasks.len());
+        let window = |from: &mut DumpReader<'_>| window(from, blocks.len(), tasks.len());
         let worst = from.many(worst, 40, window)?;
         let ordinary = from.many(ordinary, 40, window)?;
         let sections = from.many(sections, 104, section)?;
-        let stretch = |from: &mut Reader<'_>| stretch(from, blocks.len(), tasks.len());
+        let stretch = |from: &mut DumpReader<'_>| stretch(from, blocks.len(), tasks.len());
         let longest = from.many(longest, 48, stretch)?;
         let lost = blocks_lost.saturating_add(sections_lost);
         Ok(Dump {
@@ -250,61 +250,65 @@ impl Dump {
     }
 }
 
-fn block(from: &mut Reader<'_>) -> Result<Block, Malformed> {
-    let block = Block {
+fn block(from: &mut DumpReader<'_>) -> Result<CodeBlock, MalformedDump> {
+    let block = CodeBlock {
         pc: from.u64()?,
         bytes: from.u16()?,
         insns: from.u16()?,
         clock: from.u16()?,
         kind: match from.array::<1>()?[0] {
-            0 => Kind::Plain,
-            1 => Kind::Call,
-            2 => Kind::Return,
-            3 => Kind::Syscall,
-            4 => Kind::Sysret,
-            5 => Kind::Iret,
-            _ => return Err(Malformed("a block ends in no known way")),
+            0 => BlockEnd::Plain,
+            1 => BlockEnd::Call,
+            2 => BlockEnd::Return,
+            3 => BlockEnd::Syscall,
+            4 => BlockEnd::Sysret,
+            5 => BlockEnd::Iret,
+            _ => return Err(MalformedDump("a block ends in no known way")),
         },
         entry: from.array::<1>()?[0] != 0,
         code: from.array()?,
     };
     match block.clock <= block.insns {
         true => Ok(block),
-        false => Err(Malformed("a block reads the counter behind its end")),
+        false => Err(MalformedDump("a block reads the counter behind its end")),
     }
 }
 
-fn task(from: &mut Reader<'_>) -> Result<Task, Malformed> {
+fn task(from: &mut DumpReader<'_>) -> Result<DumpTask, MalformedDump> {
     from.u64()?;
     let tid = from.u32()?;
     from.u32()?;
     let comm: [u8; 16] = from.array()?;
     let comm = comm.split(|byte| *byte == 0).next().unwrap_or_default();
-    Ok(Task { tid, comm: String::from_utf8_lossy(comm).into_owned() })
+    Ok(DumpTask { tid, comm: String::from_utf8_lossy(comm).into_owned() })
 }
 
-fn window(from: &mut Reader<'_>, blocks: usize, tasks: usize) -> Result<Window, Malformed> {
+fn window(
+    from: &mut DumpReader<'_>,
+    blocks: usize,
+    tasks: usize,
+) -> Result<DumpWindow, MalformedDump> {
     let (due, woke) = (from.u64()? as i64, from.u64()? as i64);
     let (_series, at) = (from.u64()?, from.u64()?);
     let (task, entries) = (from.u32()? as usize, from.u32()?);
     let entries = from.many(entries, 4, |from| entry(from.u32()?, blocks, tasks))?;
-    Ok(Window { due, woke, at, task: (task < tasks).then_some(task), entries })
+    Ok(DumpWindow { due, woke, at, task: (task < tasks).then_some(task), entries })
 }
 
-fn entry(word: u32, blocks: usize, tasks: usize) -> Result<Entry, Malformed> {
+fn entry(word: u32, blocks: usize, tasks: usize) -> Result<DumpEntry, MalformedDump> {
     let value = (word & 0x0fff_ffff) as usize;
     Ok(match word >> 28 {
-        0..=7 if (word as usize) < blocks => Entry::Block(word as usize),
-        8 => Entry::Switch((value < tasks).then_some(value)),
-        9 => Entry::IrqsOff,
-        10 => Entry::IrqsOn,
-        11 => Entry::Idle,
-        _ => return Err(Malformed("a window refers to what is not there")),
+        0..=7 if (word as usize) < blocks => DumpEntry::Block(word as usize),
+        8 => DumpEntry::Switch((value < tasks).then_some(value)),
+        9 => DumpEntry::IrqsOff,
+        10 => DumpEntry::IrqsOn,
+        11 => DumpEntry::Idle,
+        _ => return Err(MalformedDump("a window refers to what is not there")),
     })
 }
 
-fn section(from: &mut Reader<'_>) -> Result<Section, Malformed> {
-    Ok(Section {
+fn section(from: &mut DumpReader<'_>) -> Result<CodeSection, MalformedDump> {
+    Ok(CodeSection {
         pc: from.u64()?,
         caller: from.u64()?,
         outer: from.u64()?,
@@ -320,25 +324,29 @@ fn section(from: &mut Reader<'_>) -> Result<Section, Malformed> {
     })
 }
 
-fn section_kind(word: u32) -> Result<SectionKind, Malformed> {
+fn section_kind(word: u32) -> Result<SectionKind, MalformedDump> {
     match word {
         0 => Ok(SectionKind::Irqs),
         1 => Ok(SectionKind::Preemption),
         2 => Ok(SectionKind::Resched),
         3 => Ok(SectionKind::Migration),
         4 => Ok(SectionKind::LockWait),
-        _ => Err(Malformed("a section is of no known kind")),
+        _ => Err(MalformedDump("a section is of no known kind")),
     }
 }
 
-fn stretch(from: &mut Reader<'_>, blocks: usize, tasks: usize) -> Result<Stretch, Malformed> {
+fn stretch(
+    from: &mut DumpReader<'_>,
+    blocks: usize,
+    tasks: usize,
+) -> Result<Stretch, MalformedDump> {
     let (kind, entries) = (section_kind(from.u32()?)?, from.u32()?);
     let [pc, caller, begin, end, at] =
         [from.u64()?, from.u64()?, from.u64()?, from.u64()?, from.u64()?];
     let entries = from.many(entries, 4, |from| entry(from.u32()?, blocks, tasks))?;
     match begin <= end && end <= at {
         true => Ok(Stretch { kind, pc, caller, begin, end, at, entries }),
-        false => Err(Malformed("a section ends before its start")),
+        false => Err(MalformedDump("a section ends before its start")),
     }
 }
 
@@ -377,13 +385,18 @@ mod tests {
     fn every_field_of_a_dump_is_read() {
         let read = Dump::parse(&dump()).unwrap();
         assert_eq!((read.insns, read.samples, read.lost), (900, 3, 3));
-        assert_eq!(read.blocks[1].kind, Kind::Iret);
+        assert_eq!(read.blocks[1].kind, BlockEnd::Iret);
         assert!(read.blocks[1].entry && !read.blocks[1].is_user() && read.blocks[0].is_user());
         assert_eq!((read.blocks[0].code(), read.blocks[1].code()), (&[7; 12][..], &[][..]));
-        assert_eq!(read.tasks, [Task { tid: 42, comm: "stress-ng".into() }]);
+        assert_eq!(read.tasks, [DumpTask { tid: 42, comm: "stress-ng".into() }]);
         assert_eq!(
             read.worst[0].entries,
-            [Entry::Block(0), Entry::Switch(Some(0)), Entry::IrqsOff, Entry::Block(1)]
+            [
+                DumpEntry::Block(0),
+                DumpEntry::Switch(Some(0)),
+                DumpEntry::IrqsOff,
+                DumpEntry::Block(1)
+            ]
         );
         let section = read.sections[0];
         assert_eq!((section.count, section.longest, section.preempt_count), (3, 5, 0x100));
@@ -394,7 +407,7 @@ mod tests {
         );
         let longest = &read.longest[0];
         assert_eq!((longest.begin, longest.end, longest.at), (8, 13, 14));
-        assert_eq!((read.kept, &longest.entries), (700, &vec![Entry::Block(1)]));
+        assert_eq!((read.kept, &longest.entries), (700, &vec![DumpEntry::Block(1)]));
     }
 
     proptest! {

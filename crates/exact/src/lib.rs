@@ -12,12 +12,12 @@ pub mod symbols;
 #[cfg(test)]
 mod tests;
 
-use dump::{Dump, SectionKind, Window};
+use dump::{Dump, DumpWindow, SectionKind};
 use path::Path;
-use phases::Part;
-use punctual_bundle::exact::{ExactFunction, Sections};
+use phases::PathPart;
+use punctual_bundle::exact::{ExactFunction, LongestSections};
 use punctual_core::Nanos;
-use symbols::Names;
+use symbols::FunctionTable;
 
 /// An exactly explained sample.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -30,7 +30,7 @@ pub struct ExactSample {
     pub thread: Option<String>,
     pub path: Path,
     /// The parts of the path.
-    pub parts: Vec<Part>,
+    pub parts: Vec<PathPart>,
     pub functions: Vec<ExactFunction>,
 }
 
@@ -50,7 +50,7 @@ pub struct Exact {
     pub kept: u64,
     /// Blocks and places of sections dropped for lack of space.
     pub lost: u64,
-    pub sections: Sections,
+    pub sections: LongestSections,
     /// The names of tasks, by their index in the paths' events and contexts.
     pub tasks: Vec<String>,
 }
@@ -65,9 +65,9 @@ pub struct Difference {
 
 impl Exact {
     /// The results from a dump. `insn` is the time per instruction.
-    pub fn of(dump: &Dump, names: &Names, insn: Nanos) -> Exact {
-        let all = |windows: &[Window]| {
-            let sample = |window: &Window| sample(dump, window, names, insn);
+    pub fn of(dump: &Dump, names: &FunctionTable, insn: Nanos) -> Exact {
+        let all = |windows: &[DumpWindow]| {
+            let sample = |window: &DumpWindow| sample(dump, window, names, insn);
             windows.iter().map(sample).collect::<Vec<_>>()
         };
         let (mut worst, mut ordinary) = (all(&dump.worst), all(&dump.ordinary));
@@ -82,7 +82,7 @@ impl Exact {
             ordinary,
             kept: dump.kept,
             lost: dump.lost,
-            sections: Sections {
+            sections: LongestSections {
                 irqs_disabled: of_kind(SectionKind::Irqs),
                 preemption_disabled: of_kind(SectionKind::Preemption),
                 not_preempted: of_kind(SectionKind::Resched),
@@ -120,7 +120,7 @@ impl ExactSample {
     }
 }
 
-fn sample(dump: &Dump, window: &Window, names: &Names, insn: Nanos) -> ExactSample {
+fn sample(dump: &Dump, window: &DumpWindow, names: &FunctionTable, insn: Nanos) -> ExactSample {
     let path = Path::of(dump, window, names, insn);
     let parts = phases::parts(&path, window.task);
     let functions = path.functions();

@@ -5,8 +5,8 @@
 //! returns into, interrupts and exceptions push until their `iret`. A jump into another function
 //! replaces the function that jumped.
 
-use super::dump::{Block, Dump, Entry, Kind, Window};
-use super::symbols::Names;
+use super::dump::{BlockEnd, CodeBlock, Dump, DumpEntry, DumpWindow};
+use super::symbols::FunctionTable;
 use punctual_bundle::exact::ExactFunction;
 use punctual_core::Nanos;
 use std::collections::HashMap;
@@ -34,7 +34,7 @@ fn is_trampoline(function: &str) -> bool {
 
 /// The context of execution.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
-pub enum Context {
+pub enum ExecutionContext {
     /// A task, by its index in the dump; `None`: the one before the first recorded switch.
     Task(Option<usize>),
     /// An interrupt or an exception.
@@ -43,9 +43,9 @@ pub enum Context {
 
 /// A function during its time on the stack.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Call {
+pub struct StackCall {
     pub function: String,
-    pub context: Context,
+    pub context: ExecutionContext,
     /// The number of functions below it.
     pub depth: usize,
     /// Instructions from the release to its start.
@@ -64,7 +64,7 @@ pub struct Path {
     /// too short.
     pub without: u64,
     /// All calls, ordered by start.
-    pub calls: Vec<Call>,
+    pub calls: Vec<StackCall>,
     /// The functions that ran, without gaps: each with the first instruction after it.
     pub ran: Vec<(u64, String)>,
     /// Instructions by source line and function, the most first, if lines are known. All
@@ -73,12 +73,12 @@ pub struct Path {
     /// Whether interrupts were off at the release.
     pub irqs_off: bool,
     /// Entries of interrupts and task switches, in instructions from the release.
-    pub events: Vec<(u64, Event)>,
+    pub events: Vec<(u64, PathPoint)>,
 }
 
 /// A point of the path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Event {
+pub enum PathPoint {
     /// An interrupt or an exception enters the kernel.
     Enter,
     /// The kernel switches to a task.
@@ -88,7 +88,7 @@ pub enum Event {
     Idle,
 }
 
-struct Frame {
+struct CallFrame {
     function: String,
     /// The return address; 0 if not begun by a call.
     back: u64,
@@ -99,20 +99,20 @@ struct Frame {
 }
 
 /// Follows the blocks of a window.
-struct Follower<'a> {
-    names: &'a Names,
-    stacks: HashMap<Option<usize>, Vec<Frame>>,
+struct PathFollower<'a> {
+    names: &'a FunctionTable,
+    stacks: HashMap<Option<usize>, Vec<CallFrame>>,
     task: Option<usize>,
-    stack: Vec<Frame>,
+    stack: Vec<CallFrame>,
     /// Instructions since the start of the window.
     at: u64,
     release: u64,
-    calls: Vec<Call>,
+    calls: Vec<StackCall>,
     ran: Vec<(u64, String)>,
 }
 
-impl Follower<'_> {
-    fn name(&self, place: usize, block: &Block) -> String {
+impl PathFollower<'_> {
+    fn name(&self, place: usize, block: &CodeBlock) -> String {
         let name = match block.is_user() {
             true => self.names.user.name(place).unwrap_or(USER),
             false => self.names.kernel.name(block.pc).unwrap_or(UNKNOWN),
@@ -122,19 +122,23 @@ impl Follower<'_> {
 
     fn push(&mut self, function: String, back: u64, interrupt: bool) {
         let begin = self.at;
-        self.stack.push(Frame { function, back, interrupt, user: false, begin, own: 0 });
+        self.stack.push(CallFrame { function, back, interrupt, user: false, begin, own: 0 });
     }
 
     fn push_user(&mut self, function: String, back: u64) {
         let begin = self.at;
-        self.stack.push(Frame { function, back, interrupt: false, user: true, begin, own: 0 });
+        self.stack.push(CallFrame { function, back, interrupt: false, user: true, begin, own: 0 });
     }
 
     /// The topmost frame ended, or is removed by a task switch.
-    fn ended(&mut self, frame: &Frame, depth: usize, interrupt: bool) {
+    fn ended(&mut self, frame: &CallFrame, depth: usize, interrupt: bool) {
         if self.at > self.release {
-            let context = if interrupt { Context::Interrupt } else { Context::Task(self.task) };
-            self.calls.push(Call {
+            let context = if interrupt {
+                ExecutionContext::Interrupt
+            } else {
+                ExecutionContext::Task(self.task)
+            };
+            self.calls.push(StackCall {
                 function: frame.function.clone(),
                 context,
                 depth,
@@ -174,7 +178,7 @@ impl Follower<'_> {
     }
 
     /// Updates the stack for this block, after the end of the previous one.
-    fn enter(&mut self, place: usize, block: &Block, before: Option<&Block>) {
+    fn enter(&mut self, place: usize, block: &CodeBlock, before: Option<&CodeBlock>) {
         let name = self.name(place, block);
         if block.entry {
             return self.push(name, 0, !is_syscall(before));
@@ -182,21 +186,21 @@ impl Follower<'_> {
         if block.is_user() {
             return self.enter_user(name, block, before);
         }
-        let end_of = |block: &Block| block.pc.wrapping_add(u64::from(block.bytes));
+        let end_of = |block: &CodeBlock| block.pc.wrapping_add(u64::from(block.bytes));
         match before.map(|before| (before.kind, before)) {
             // A call that only pushes an address is a jump.
-            Some((Kind::Call, before))
+            Some((BlockEnd::Call, before))
                 if !before.is_user()
                     && !self.stack.last().is_some_and(|top| is_trampoline(&top.function)) =>
             {
                 return self.push(name, end_of(before), false);
             }
-            Some((Kind::Return, before)) if !before.is_user() => self.back_to(block.pc),
-            Some((Kind::Iret, _)) => {
+            Some((BlockEnd::Return, before)) if !before.is_user() => self.back_to(block.pc),
+            Some((BlockEnd::Iret, _)) => {
                 let interrupt = self.stack.iter().rposition(|frame| frame.interrupt);
                 self.pop_to(interrupt.unwrap_or(0));
             }
-            Some((Kind::Syscall, before)) if before.is_user() => {
+            Some((BlockEnd::Syscall, before)) if before.is_user() => {
                 return self.push(name, 0, false);
             }
             _ => {}
@@ -214,7 +218,7 @@ impl Follower<'_> {
     }
 
     /// The same for a user block: the kernel work for it is over.
-    fn enter_user(&mut self, name: String, block: &Block, before: Option<&Block>) {
+    fn enter_user(&mut self, name: String, block: &CodeBlock, before: Option<&CodeBlock>) {
         let kernel = self.stack.iter().position(|frame| !frame.user);
         self.pop_to(kernel.unwrap_or(self.stack.len()));
         if self.stack.is_empty() {
@@ -225,11 +229,13 @@ impl Follower<'_> {
         let unknown = self.stack.last().is_some_and(|top| top.function == USER);
         let mut back = 0;
         match before.filter(|before| before.is_user()) {
-            Some(before) if before.kind == Kind::Call && !deep && !(unknown && name == USER) => {
+            Some(before)
+                if before.kind == BlockEnd::Call && !deep && !(unknown && name == USER) =>
+            {
                 let back = before.pc.wrapping_add(u64::from(before.bytes));
                 return self.push_user(name, back);
             }
-            Some(before) if before.kind == Kind::Return => self.back_to(block.pc),
+            Some(before) if before.kind == BlockEnd::Return => self.back_to(block.pc),
             _ => {}
         }
         if self.stack.last().is_some_and(|top| top.function == name) {
@@ -271,7 +277,7 @@ impl Follower<'_> {
 
 impl Path {
     /// The path of a window. `insn` is the time per instruction.
-    pub fn of(dump: &Dump, window: &Window, names: &Names, insn: Nanos) -> Path {
+    pub fn of(dump: &Dump, window: &DumpWindow, names: &FunctionTable, insn: Nanos) -> Path {
         let (arrival, all) = arrival(dump, window);
         let wanted = window.woke.saturating_sub(window.due).max(0) as u64 / insn.0.max(1) as u64;
         let (release, without) = release(dump, window, arrival, wanted);
@@ -282,12 +288,12 @@ impl Path {
     /// The path between two instructions of the entries.
     pub fn between(
         dump: &Dump,
-        entries: &[Entry],
-        names: &Names,
+        entries: &[DumpEntry],
+        names: &FunctionTable,
         release: u64,
         arrival: u64,
     ) -> Path {
-        let mut follower = Follower {
+        let mut follower = PathFollower {
             names,
             stacks: HashMap::new(),
             task: None,
@@ -298,17 +304,17 @@ impl Path {
             ran: Vec::new(),
         };
         let mut path = Path { insns: arrival - release, ..Path::default() };
-        let mut before: Option<&Block> = None;
+        let mut before: Option<&CodeBlock> = None;
         let mut lines: HashMap<(&str, String), u64> = HashMap::new();
         for entry in entries {
             if follower.at >= arrival {
                 break;
             }
             let event = match entry {
-                Entry::Block(place) => {
+                DumpEntry::Block(place) => {
                     let block = &dump.blocks[*place];
                     follower.enter(*place, block, before);
-                    let event = (block.entry && !is_syscall(before)).then_some(Event::Enter);
+                    let event = (block.entry && !is_syscall(before)).then_some(PathPoint::Enter);
                     let end = follower.at + u64::from(block.insns);
                     // Only the part of a block between release and arrival counts.
                     let own = end.min(arrival).saturating_sub(follower.at.max(release));
@@ -322,18 +328,18 @@ impl Path {
                     before = Some(block);
                     event.map(|event| (at, event))
                 }
-                Entry::Switch(task) => {
+                DumpEntry::Switch(task) => {
                     follower.switch(*task);
-                    Some((follower.at, Event::Switch(*task)))
+                    Some((follower.at, PathPoint::Switch(*task)))
                 }
-                Entry::IrqsOff => Some((follower.at, Event::IrqsOff)),
-                Entry::IrqsOn => Some((follower.at, Event::IrqsOn)),
-                Entry::Idle => Some((follower.at, Event::Idle)),
+                DumpEntry::IrqsOff => Some((follower.at, PathPoint::IrqsOff)),
+                DumpEntry::IrqsOn => Some((follower.at, PathPoint::IrqsOn)),
+                DumpEntry::Idle => Some((follower.at, PathPoint::Idle)),
             };
             if follower.at <= release {
                 match entry {
-                    Entry::IrqsOff => path.irqs_off = true,
-                    Entry::IrqsOn => path.irqs_off = false,
+                    DumpEntry::IrqsOff => path.irqs_off = true,
+                    DumpEntry::IrqsOn => path.irqs_off = false,
                     _ => {}
                 }
             }
@@ -355,8 +361,8 @@ impl Path {
     /// Whether interrupts were disabled just before this instruction, at which one enters.
     pub fn irqs_off_before(&self, at: u64) -> bool {
         let change = self.events.iter().rev().find_map(|(when, event)| match event {
-            Event::IrqsOff if *when < at => Some(true),
-            Event::IrqsOn if *when <= at => Some(false),
+            PathPoint::IrqsOff if *when < at => Some(true),
+            PathPoint::IrqsOn if *when <= at => Some(false),
             _ => None,
         });
         // Enabled for at most an instruction: it was pending.
@@ -369,8 +375,11 @@ impl Path {
 
     /// Whether interrupts were enabled only at this instruction, or a block before it.
     fn off_until(&self, at: u64) -> bool {
-        let on =
-            self.events.iter().rev().find(|(when, event)| *event == Event::IrqsOn && *when <= at);
+        let on = self
+            .events
+            .iter()
+            .rev()
+            .find(|(when, event)| *event == PathPoint::IrqsOn && *when <= at);
         on.is_some_and(|(when, _)| at - when <= BLOCK)
     }
 
@@ -403,7 +412,7 @@ impl Path {
     pub fn functions(&self) -> Vec<ExactFunction> {
         let mut functions: HashMap<&str, ExactFunction> = HashMap::new();
         // A recursive function counts once in its own total.
-        let mut open: Vec<&Call> = Vec::new();
+        let mut open: Vec<&StackCall> = Vec::new();
         for call in &self.calls {
             open.retain(|other| other.end > call.begin && other.depth < call.depth);
             let inside = open.iter().any(|other| other.function == call.function);
@@ -425,17 +434,17 @@ impl Path {
 }
 
 /// Whether the next kernel entry is a system call: arm64 has the same vectors for all.
-fn is_syscall(before: Option<&Block>) -> bool {
-    before.is_some_and(|before| before.kind == Kind::Syscall)
+fn is_syscall(before: Option<&CodeBlock>) -> bool {
+    before.is_some_and(|before| before.kind == BlockEnd::Syscall)
 }
 
 /// The position in a window at which the thread read the clock, in instructions: the last time in
 /// user mode (the vDSO reads the processor's counter there); and the instructions of the whole
 /// window.
-fn arrival(dump: &Dump, window: &Window) -> (u64, u64) {
+fn arrival(dump: &Dump, window: &DumpWindow) -> (u64, u64) {
     let (mut at, mut arrival) = (0, None);
     for entry in &window.entries {
-        let Entry::Block(place) = entry else { continue };
+        let DumpEntry::Block(place) = entry else { continue };
         let block = &dump.blocks[*place];
         if block.is_user() && block.clock > 0 {
             arrival = Some(at + u64::from(block.clock));
@@ -447,13 +456,13 @@ fn arrival(dump: &Dump, window: &Window) -> (u64, u64) {
 
 /// The position of the release, and the number of missing instructions of the latency. A waiting
 /// CPU executes none and wakes at a release: anything before the wait is not of this sample.
-fn release(dump: &Dump, window: &Window, arrival: u64, wanted: u64) -> (u64, u64) {
+fn release(dump: &Dump, window: &DumpWindow, arrival: u64, wanted: u64) -> (u64, u64) {
     let earliest = arrival.saturating_sub(wanted);
     let (mut at, mut release) = (0, earliest);
     for entry in &window.entries {
         match entry {
-            Entry::Block(place) => at += u64::from(dump.blocks[*place].insns),
-            Entry::Idle if at > earliest && at < arrival && release == earliest => release = at,
+            DumpEntry::Block(place) => at += u64::from(dump.blocks[*place].insns),
+            DumpEntry::Idle if at > earliest && at < arrival && release == earliest => release = at,
             _ => {}
         }
     }

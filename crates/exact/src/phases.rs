@@ -1,11 +1,11 @@
 //! The path of a sample from its release to its arrival, in parts with one reason each: the parts
 //! add up to the path.
 
-use super::path::{Call, Context, Event, Path};
+use super::path::{ExecutionContext, Path, PathPoint, StackCall};
 
 /// A part of the path.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Part {
+pub struct PathPart {
     pub kind: PartKind,
     /// Instructions from the release to its start.
     pub begin: u64,
@@ -54,13 +54,13 @@ const RESCHED: [&str; 3] = ["resched_curr", "__resched_curr", "resched_curr_lazy
 const FUNCTIONS: usize = 1_000;
 
 /// The parts of a path that ends with this task.
-pub fn parts(path: &Path, task: Option<usize>) -> Vec<Part> {
-    let enter = path.events.iter().find(|(_, event)| *event == Event::Enter).map(|(at, _)| *at);
+pub fn parts(path: &Path, task: Option<usize>) -> Vec<PathPart> {
+    let enter = path.events.iter().find(|(_, event)| *event == PathPoint::Enter).map(|(at, _)| *at);
     let switch = path
         .events
         .iter()
         .rev()
-        .find(|(_, event)| matches!(event, Event::Switch(to) if *to == task && task.is_some()))
+        .find(|(_, event)| matches!(event, PathPoint::Switch(to) if *to == task && task.is_some()))
         .map(|(at, _)| *at);
     let first = |names: &[&str], from: u64, to: u64| {
         let mut calls = path.calls.iter();
@@ -101,10 +101,10 @@ pub fn parts(path: &Path, task: Option<usize>) -> Vec<Part> {
     parts
 }
 
-fn part(path: &Path, kind: PartKind, begin: u64, end: u64) -> Part {
+fn part(path: &Path, kind: PartKind, begin: u64, end: u64) -> PathPart {
     let mut functions = path.ran_between(begin, end);
     functions.truncate(FUNCTIONS);
-    let inside = |call: &Call| call.end.min(end).saturating_sub(call.begin.max(begin));
+    let inside = |call: &StackCall| call.end.min(end).saturating_sub(call.begin.max(begin));
     // The longest call there of the function with most instructions.
     let most = functions.first().map(|(name, _)| name.as_str());
     let call = path
@@ -114,13 +114,13 @@ fn part(path: &Path, kind: PartKind, begin: u64, end: u64) -> Part {
         .filter(|(_, call)| Some(call.function.as_str()) == most && inside(call) > 0)
         .max_by_key(|(_, call)| call.own.min(inside(call)));
     let stack = call.map_or(Vec::new(), |(place, _)| stack_of(path, place));
-    Part { kind, begin, end, functions, stack }
+    PathPart { kind, begin, end, functions, stack }
 }
 
 /// The functions around a call, from the outermost to itself.
 fn stack_of(path: &Path, place: usize) -> Vec<String> {
     let call = &path.calls[place];
-    let around = |other: &&Call| {
+    let around = |other: &&StackCall| {
         other.begin <= call.begin
             && other.end >= call.end
             && other.depth < call.depth
@@ -139,6 +139,6 @@ fn stack_of(path: &Path, place: usize) -> Vec<String> {
 }
 
 /// The interrupted task is below the interrupt on the stack.
-fn same_side(below: Context, above: Context) -> bool {
-    below == above || above == Context::Interrupt
+fn same_side(below: ExecutionContext, above: ExecutionContext) -> bool {
+    below == above || above == ExecutionContext::Interrupt
 }

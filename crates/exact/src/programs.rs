@@ -2,7 +2,7 @@
 //! files in whole pages and not modified, so it has the same offset in a page as in its file. The
 //! guest itself need not be queried.
 
-use super::dump::Block;
+use super::dump::CodeBlock;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ const BYTES_MIN: usize = 8;
 
 /// Executable bytes of a file.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Code {
+pub struct ExecutableBytes {
     /// Their offset in the file.
     pub offset: u64,
     pub bytes: Vec<u8>,
@@ -24,14 +24,14 @@ pub struct Program {
     /// The name of its file, without directories.
     pub name: String,
     /// The parts mapped as code.
-    pub code: Vec<Code>,
+    pub code: Vec<ExecutableBytes>,
     /// Its functions: offset in the file, length in bytes (0: to the next one), name; by offset.
     pub functions: Vec<(u64, u64, String)>,
 }
 
 /// A mapped file: the difference between addresses and offsets in it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Mapping {
+struct MappedFile {
     program: usize,
     bias: u64,
 }
@@ -46,8 +46,8 @@ pub struct UserFunctions {
 
 impl UserFunctions {
     /// Finds these blocks in these files.
-    pub fn find(blocks: &[Block], wanted: &[usize], programs: &[Program]) -> UserFunctions {
-        let mut known: Vec<Mapping> = Vec::new();
+    pub fn find(blocks: &[CodeBlock], wanted: &[usize], programs: &[Program]) -> UserFunctions {
+        let mut known: Vec<MappedFile> = Vec::new();
         let mut found: HashMap<usize, (usize, u64)> = HashMap::new();
         let user = |place: &&usize| blocks.get(**place).is_some_and(|block| block.is_user());
         // The second pass finds the small blocks in the mappings found by the first.
@@ -57,7 +57,7 @@ impl UserFunctions {
                 if found.contains_key(place) || block.code().is_empty() {
                     continue;
                 }
-                let fits = |mapping: &&Mapping| mapping.holds(block, programs);
+                let fits = |mapping: &&MappedFile| mapping.holds(block, programs);
                 let mapping = known.iter().rev().find(fits).copied().or_else(|| {
                     let new = founds.then(|| only_one(block, programs)).flatten()?;
                     known.push(new);
@@ -116,14 +116,14 @@ impl Program {
     }
 }
 
-impl Mapping {
-    fn holds(&self, block: &Block, programs: &[Program]) -> bool {
+impl MappedFile {
+    fn holds(&self, block: &CodeBlock, programs: &[Program]) -> bool {
         programs[self.program].has(block.pc.wrapping_sub(self.bias), block.code())
     }
 }
 
 /// The mapping for the only position in all files that matches this block.
-fn only_one(block: &Block, programs: &[Program]) -> Option<Mapping> {
+fn only_one(block: &CodeBlock, programs: &[Program]) -> Option<MappedFile> {
     let wanted = block.code();
     let first = block.pc % PAGE;
     let mut only = None;
@@ -133,7 +133,7 @@ fn only_one(block: &Block, programs: &[Program]) -> Option<Mapping> {
             let pages = (begin as usize..code.bytes.len()).step_by(PAGE as usize);
             for at in pages.filter(|at| code.bytes[*at..].starts_with(wanted)) {
                 let bias = block.pc.wrapping_sub(code.offset + at as u64);
-                if only.replace(Mapping { program, bias }).is_some() {
+                if only.replace(MappedFile { program, bias }).is_some() {
                     return None;
                 }
             }
@@ -144,7 +144,7 @@ fn only_one(block: &Block, programs: &[Program]) -> Option<Mapping> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::dump::{CODE, Kind};
+    use super::super::dump::{BlockEnd, CODE};
     use super::*;
 
     fn bytes(seed: u64, count: usize) -> Vec<u8> {
@@ -155,19 +155,23 @@ mod tests {
     fn program(name: &str, offset: u64, code: Vec<u8>, functions: &[(u64, u64, &str)]) -> Program {
         let functions =
             functions.iter().map(|(at, size, name)| (*at, *size, (*name).to_owned())).collect();
-        Program { name: name.to_owned(), code: vec![Code { offset, bytes: code }], functions }
+        Program {
+            name: name.to_owned(),
+            code: vec![ExecutableBytes { offset, bytes: code }],
+            functions,
+        }
     }
 
-    fn block(pc: u64, code: &[u8]) -> Block {
+    fn block(pc: u64, code: &[u8]) -> CodeBlock {
         let mut known = [0; CODE];
         let length = code.len().min(CODE);
         known[..length].copy_from_slice(&code[..length]);
-        Block {
+        CodeBlock {
             pc,
             bytes: code.len() as u16,
             insns: 3,
             clock: 0,
-            kind: Kind::Plain,
+            kind: BlockEnd::Plain,
             entry: false,
             code: known,
         }
@@ -218,7 +222,7 @@ mod tests {
         let programs = [program("a", 0, code.clone(), &[]), program("b", 0, other, &[])];
         let twin = block(0x40_1010, &code[0x1010..0x1020]);
         let own = block(0x40_0100, &code[0x100..0x110]);
-        let names = |blocks: &[Block]| {
+        let names = |blocks: &[CodeBlock]| {
             let wanted: Vec<usize> = (0..blocks.len()).collect();
             let found = UserFunctions::find(blocks, &wanted, &programs);
             wanted.iter().map(|place| found.name(*place).map(str::to_owned)).collect::<Vec<_>>()

@@ -4,9 +4,9 @@
 //! A section belongs to the innermost function that is not left within it: a section begun by a
 //! lock function belongs to the function that takes the lock, however many functions wrap it.
 
-use super::dump::{Dump, Entry, Section, SectionKind, Stretch};
+use super::dump::{CodeSection, Dump, DumpEntry, SectionKind, Stretch};
 use super::path::{Path, USER};
-use super::symbols::{KernelSymbols, Names};
+use super::symbols::{FunctionTable, KernelSymbols};
 use punctual_bundle::exact::DisabledSection;
 
 /// The maximum number of functions named for the longest.
@@ -65,9 +65,9 @@ fn is_of_scheduler(function: &str) -> bool {
 }
 
 /// The sections of a kind, the longest first.
-pub fn sections(dump: &Dump, names: &Names, kind: SectionKind) -> Vec<DisabledSection> {
+pub fn sections(dump: &Dump, names: &FunctionTable, kind: SectionKind) -> Vec<DisabledSection> {
     let symbols = &names.kernel;
-    let mut found: Vec<(DisabledSection, Section)> = Vec::new();
+    let mut found: Vec<(DisabledSection, CodeSection)> = Vec::new();
     for section in dump.sections.iter().filter(|one| one.kind == kind && one.count > 0) {
         let Some((function, by)) = owner(symbols, section) else { continue };
         let one = DisabledSection {
@@ -111,7 +111,7 @@ pub fn sections(dump: &Dump, names: &Names, kind: SectionKind) -> Vec<DisabledSe
 
 /// The context that began it: `preempt_disable` and locks, or another part of the same kernel
 /// counter (include/linux/preempt.h).
-fn context(section: &Section) -> &'static str {
+fn context(section: &CodeSection) -> &'static str {
     const SERVING_SOFTIRQ: u32 = 0x100;
     match (section.kind, section.preempt_count) {
         (SectionKind::Irqs, _) => "irqs",
@@ -125,9 +125,9 @@ fn context(section: &Section) -> &'static str {
     }
 }
 
-fn path_of(dump: &Dump, stretch: &Stretch, names: &Names) -> Path {
-    let insns = |entry: &Entry| match entry {
-        Entry::Block(place) => u64::from(dump.blocks[*place].insns),
+fn path_of(dump: &Dump, stretch: &Stretch, names: &FunctionTable) -> Path {
+    let insns = |entry: &DumpEntry| match entry {
+        DumpEntry::Block(place) => u64::from(dump.blocks[*place].insns),
         _ => 0,
     };
     let all: u64 = stretch.entries.iter().map(insns).sum();
@@ -150,7 +150,7 @@ fn describe(section: &mut DisabledSection, path: &Path) {
 
 /// The function in which the longest ended: not one that enables on its behalf, or calls the
 /// scheduler.
-fn ended_in(symbols: &KernelSymbols, section: &Section) -> String {
+fn ended_in(symbols: &KernelSymbols, section: &CodeSection) -> String {
     let stands_for = |name: &str| match section.kind {
         SectionKind::Resched => is_of_scheduler(name),
         _ => is_helper(name),
@@ -167,13 +167,13 @@ fn ended_in(symbols: &KernelSymbols, section: &Section) -> String {
 }
 
 /// Whether it starts in an interrupt, with the interrupted address as its caller.
-fn is_interrupted(section: &Section) -> bool {
+fn is_interrupted(section: &CodeSection) -> bool {
     section.caller != 0 && section.caller & KERNEL == 0
 }
 
 /// The function that it belongs to, and the one called to begin it; `None` for code before the
 /// kernel.
-fn owner(symbols: &KernelSymbols, section: &Section) -> Option<(String, Option<String>)> {
+fn owner(symbols: &KernelSymbols, section: &CodeSection) -> Option<(String, Option<String>)> {
     let named = |function: &str, by: Option<&str>| (function.to_owned(), by.map(str::to_owned));
     let own = symbols.name(section.pc)?;
     if is_interrupted(section) {

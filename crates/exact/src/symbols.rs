@@ -1,11 +1,11 @@
 //! The functions of a kernel and of programs by address.
 
-use super::dump::{Dump, Entry};
+use super::dump::{Dump, DumpEntry};
 use super::programs::{Program, UserFunctions};
 use std::collections::HashMap;
 
 /// The functions of a run.
-pub struct Names {
+pub struct FunctionTable {
     /// Those of the kernel, by address.
     pub kernel: KernelSymbols,
     pub user: UserFunctions,
@@ -13,11 +13,11 @@ pub struct Names {
     pub lines: HashMap<usize, String>,
 }
 
-impl Names {
+impl FunctionTable {
     /// The functions for a dump, from the kernel's symbols and the files of programs.
-    pub fn of(dump: &Dump, kernel: KernelSymbols, programs: &[Program]) -> Names {
+    pub fn of(dump: &Dump, kernel: KernelSymbols, programs: &[Program]) -> FunctionTable {
         let user = UserFunctions::find(&dump.blocks, &executed(dump), programs);
-        Names { kernel, user, lines: HashMap::new() }
+        FunctionTable { kernel, user, lines: HashMap::new() }
     }
 }
 
@@ -27,7 +27,7 @@ pub fn executed(dump: &Dump) -> Vec<usize> {
     let all = windows.chain(dump.longest.iter().map(|stretch| &stretch.entries));
     let mut seen = vec![false; dump.blocks.len()];
     for entry in all.flatten() {
-        if let Entry::Block(place) = entry {
+        if let DumpEntry::Block(place) = entry {
             seen[*place] = true;
         }
     }

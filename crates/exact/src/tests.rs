@@ -1,9 +1,12 @@
 //! Paths of hand-written windows.
 
-use super::dump::{Block, CODE, Dump, Entry, Kind, Section, SectionKind, Stretch, Task, Window};
-use super::path::{Context, Path};
+use super::dump::{
+    BlockEnd, CODE, CodeBlock, CodeSection, Dump, DumpEntry, DumpTask, DumpWindow, SectionKind,
+    Stretch,
+};
+use super::path::{ExecutionContext, Path};
 use super::phases::{PartKind, parts};
-use super::programs::{Code, Program, UserFunctions};
+use super::programs::{ExecutableBytes, Program, UserFunctions};
 use super::sections::sections;
 use super::symbols::KernelSymbols;
 use super::*;
@@ -30,10 +33,10 @@ const FUNCTIONS: [&str; 14] = [
     "last",
 ];
 
-fn names() -> Names {
+fn names() -> FunctionTable {
     let line = |(place, name): (usize, &&str)| format!("{:x} T {name}\n", at(place, 0));
     let kernel = KernelSymbols::parse(&FUNCTIONS.iter().enumerate().map(line).collect::<String>());
-    Names { kernel, user: UserFunctions::default(), lines: HashMap::new() }
+    FunctionTable { kernel, user: UserFunctions::default(), lines: HashMap::new() }
 }
 
 fn at(function: usize, offset: u64) -> u64 {
@@ -47,29 +50,29 @@ fn place_of(name: &str) -> usize {
 #[derive(Default)]
 struct Script {
     dump: Dump,
-    entries: Vec<Entry>,
+    entries: Vec<DumpEntry>,
 }
 
 impl Script {
     /// A block of ten instructions and 40 bytes.
-    fn block(&mut self, pc: u64, kind: Kind) -> &mut Script {
+    fn block(&mut self, pc: u64, kind: BlockEnd) -> &mut Script {
         let entry = pc == at(place_of("asm_sysvec_apic_timer_interrupt"), 0);
-        let clock = if pc < KERNEL && kind == Kind::Plain { 10 } else { 0 };
-        self.entries.push(Entry::Block(self.dump.blocks.len()));
+        let clock = if pc < KERNEL && kind == BlockEnd::Plain { 10 } else { 0 };
+        self.entries.push(DumpEntry::Block(self.dump.blocks.len()));
         let code = [0; CODE];
-        self.dump.blocks.push(Block { pc, bytes: 40, insns: 10, clock, kind, entry, code });
+        self.dump.blocks.push(CodeBlock { pc, bytes: 40, insns: 10, clock, kind, entry, code });
         self
     }
-    fn kernel(&mut self, name: &str, offset: u64, kind: Kind) -> &mut Script {
+    fn kernel(&mut self, name: &str, offset: u64, kind: BlockEnd) -> &mut Script {
         self.block(at(place_of(name), offset), kind)
     }
-    fn event(&mut self, entry: Entry) -> &mut Script {
+    fn event(&mut self, entry: DumpEntry) -> &mut Script {
         self.entries.push(entry);
         self
     }
     /// Takes the sample with a latency of `insns` instructions.
-    fn sample(&mut self, insns: i64) -> (Path, Window) {
-        let window = Window {
+    fn sample(&mut self, insns: i64) -> (Path, DumpWindow) {
+        let window = DumpWindow {
             due: 1_000,
             woke: 1_000 + 8 * insns,
             at: 0,
@@ -83,33 +86,33 @@ impl Script {
 /// A load frees pages with interrupts disabled; the timer's interrupt waits, then wakes the thread.
 fn late() -> Script {
     let mut script = Script::default();
-    let task = |tid, comm: &str| Task { tid, comm: comm.to_owned() };
+    let task = |tid, comm: &str| DumpTask { tid, comm: comm.to_owned() };
     script.dump.tasks = vec![task(7, "timer/cpu0"), task(9, "stress-ng")];
     script
-        .event(Entry::Switch(Some(1)))
-        .block(0x1000, Kind::Syscall)
-        .kernel("entry_SYSCALL_64", 0, Kind::Call)
-        .kernel("do_syscall_64", 0, Kind::Call)
-        .event(Entry::IrqsOff)
-        .kernel("free_pages", 0, Kind::Call)
-        .kernel("clear_page", 0, Kind::Return)
-        .kernel("free_pages", 40, Kind::Plain)
-        .event(Entry::IrqsOn)
-        .event(Entry::IrqsOff)
-        .kernel("asm_sysvec_apic_timer_interrupt", 0, Kind::Call)
-        .kernel("hrtimer_interrupt", 0, Kind::Call)
-        .kernel("resched_curr", 0, Kind::Return)
-        .kernel("hrtimer_interrupt", 40, Kind::Return)
-        .kernel("asm_sysvec_apic_timer_interrupt", 40, Kind::Iret)
-        .event(Entry::IrqsOn)
-        .kernel("free_pages", 80, Kind::Return)
-        .kernel("do_syscall_64", 40, Kind::Call)
-        .kernel("__schedule", 0, Kind::Call)
-        .kernel("__switch_to_asm", 0, Kind::Return)
-        .event(Entry::Switch(Some(0)))
-        .kernel("__schedule", 40, Kind::Return)
-        .kernel("entry_SYSCALL_64", 80, Kind::Sysret)
-        .block(0x2000, Kind::Plain);
+        .event(DumpEntry::Switch(Some(1)))
+        .block(0x1000, BlockEnd::Syscall)
+        .kernel("entry_SYSCALL_64", 0, BlockEnd::Call)
+        .kernel("do_syscall_64", 0, BlockEnd::Call)
+        .event(DumpEntry::IrqsOff)
+        .kernel("free_pages", 0, BlockEnd::Call)
+        .kernel("clear_page", 0, BlockEnd::Return)
+        .kernel("free_pages", 40, BlockEnd::Plain)
+        .event(DumpEntry::IrqsOn)
+        .event(DumpEntry::IrqsOff)
+        .kernel("asm_sysvec_apic_timer_interrupt", 0, BlockEnd::Call)
+        .kernel("hrtimer_interrupt", 0, BlockEnd::Call)
+        .kernel("resched_curr", 0, BlockEnd::Return)
+        .kernel("hrtimer_interrupt", 40, BlockEnd::Return)
+        .kernel("asm_sysvec_apic_timer_interrupt", 40, BlockEnd::Iret)
+        .event(DumpEntry::IrqsOn)
+        .kernel("free_pages", 80, BlockEnd::Return)
+        .kernel("do_syscall_64", 40, BlockEnd::Call)
+        .kernel("__schedule", 0, BlockEnd::Call)
+        .kernel("__switch_to_asm", 0, BlockEnd::Return)
+        .event(DumpEntry::Switch(Some(0)))
+        .kernel("__schedule", 40, BlockEnd::Return)
+        .kernel("entry_SYSCALL_64", 80, BlockEnd::Sysret)
+        .block(0x2000, BlockEnd::Plain);
     script
 }
 
@@ -151,7 +154,7 @@ fn with_sections() -> Dump {
     let mut script = late();
     let lock = at(place_of("_raw_spin_lock"), 4);
     let caller = at(place_of("free_pages"), 40);
-    let section = |kind, pc, caller, count: u64, longest: u64, preempt_count| Section {
+    let section = |kind, pc, caller, count: u64, longest: u64, preempt_count| CodeSection {
         kind,
         pc,
         caller,
@@ -174,19 +177,19 @@ fn with_sections() -> Dump {
         section(preemption, lock, caller, 1, 7, 0x100),
         section(irqs, at(place_of("clear_page"), 0), 0, 1, 9, 0),
         // A lock in a separate function, and one that releases it.
-        Section {
+        CodeSection {
             callee: at(place_of("rt_spin_lock"), 16),
             end_pc: at(place_of("_raw_spin_lock"), 40),
             end_callers: [at(place_of("rt_spin_lock"), 80), at(place_of("free_pages"), 9), 0],
             ..section(irqs, lock, at(place_of("do_syscall_64"), 20), 1, 8, 0)
         },
         // The lock function's own section.
-        Section {
+        CodeSection {
             outer: at(place_of("clear_page"), 9),
             ..section(irqs, at(place_of("rt_spin_lock"), 4), 0, 1, 5, 0)
         },
         section(SectionKind::Migration, lock, caller, 1, 9, 0),
-        Section {
+        CodeSection {
             outer: at(place_of("clear_page"), 9),
             ..section(SectionKind::LockWait, lock, at(place_of("rt_spin_lock"), 4), 1, 9, 0)
         },
@@ -250,16 +253,16 @@ fn sections_are_of_the_function_that_means_them() {
 fn an_interrupt_is_nested_in_the_call_that_it_interrupted() {
     let (path, _) = late().sample(180);
     let interrupt = path.calls.iter().find(|call| call.function == "hrtimer_interrupt").unwrap();
-    assert_eq!((interrupt.context, interrupt.depth), (Context::Interrupt, 5));
+    assert_eq!((interrupt.context, interrupt.depth), (ExecutionContext::Interrupt, 5));
     let freed = path.calls.iter().find(|call| call.function == "free_pages").unwrap();
-    assert_eq!((freed.context, freed.depth), (Context::Task(Some(1)), 3));
+    assert_eq!((freed.context, freed.depth), (ExecutionContext::Task(Some(1)), 3));
     assert!(freed.begin <= interrupt.begin && interrupt.end <= freed.end);
 }
 
 #[test]
 fn without_disabled_interrupts_the_timer_was_late() {
     let mut script = late();
-    script.entries.retain(|entry| !matches!(entry, Entry::IrqsOff | Entry::IrqsOn));
+    script.entries.retain(|entry| !matches!(entry, DumpEntry::IrqsOff | DumpEntry::IrqsOn));
     let (path, window) = script.sample(180);
     assert_eq!(parts(&path, window.task)[0].kind, PartKind::Timer);
 }
@@ -268,12 +271,12 @@ fn without_disabled_interrupts_the_timer_was_late() {
 fn a_retpoline_thunk_adds_no_call_level() {
     let mut script = Script::default();
     script
-        .kernel("do_syscall_64", 0, Kind::Call)
-        .kernel("__x86_indirect_thunk_rax", 0, Kind::Call)
-        .kernel("__x86_indirect_thunk_rax", 40, Kind::Return)
-        .kernel("free_pages", 0, Kind::Return)
-        .kernel("do_syscall_64", 40, Kind::Plain)
-        .block(0x2000, Kind::Plain);
+        .kernel("do_syscall_64", 0, BlockEnd::Call)
+        .kernel("__x86_indirect_thunk_rax", 0, BlockEnd::Call)
+        .kernel("__x86_indirect_thunk_rax", 40, BlockEnd::Return)
+        .kernel("free_pages", 0, BlockEnd::Return)
+        .kernel("do_syscall_64", 40, BlockEnd::Plain)
+        .block(0x2000, BlockEnd::Plain);
     let (path, _) = script.sample(50);
     let depth =
         |name: &str| path.calls.iter().find(|call| call.function == name).map(|call| call.depth);
@@ -289,16 +292,16 @@ fn program_code() -> Vec<u8> {
 fn user_functions_are_callers_of_their_system_calls() {
     let mut script = Script::default();
     script
-        .block(0x1000, Kind::Call)
-        .block(0x1100, Kind::Syscall)
-        .kernel("entry_SYSCALL_64", 0, Kind::Call)
-        .kernel("do_syscall_64", 0, Kind::Sysret)
-        .block(0x1128, Kind::Return)
-        .block(0x1028, Kind::Call)
+        .block(0x1000, BlockEnd::Call)
+        .block(0x1100, BlockEnd::Syscall)
+        .kernel("entry_SYSCALL_64", 0, BlockEnd::Call)
+        .kernel("do_syscall_64", 0, BlockEnd::Sysret)
+        .block(0x1128, BlockEnd::Return)
+        .block(0x1028, BlockEnd::Call)
         // A jump, as in a stub for a library.
-        .block(0x1200, Kind::Plain)
-        .block(0x1100, Kind::Plain)
-        .block(0x9_0000, Kind::Plain);
+        .block(0x1200, BlockEnd::Plain)
+        .block(0x1100, BlockEnd::Plain)
+        .block(0x9_0000, BlockEnd::Plain);
     let code = program_code();
     for block in script.dump.blocks.iter_mut().filter(|block| block.pc < 0x9_0000) {
         let at = block.pc as usize - 0x1000;
@@ -307,14 +310,17 @@ fn user_functions_are_callers_of_their_system_calls() {
     let functions = [(0x100, "loop"), (0, "main"), (0x200, "stub")];
     let mut functions = functions.map(|(at, name)| (at, 0x100, name.to_owned())).to_vec();
     functions.sort();
-    let program =
-        Program { name: "load".to_owned(), code: vec![Code { offset: 0, bytes: code }], functions };
+    let program = Program {
+        name: "load".to_owned(),
+        code: vec![ExecutableBytes { offset: 0, bytes: code }],
+        functions,
+    };
     let places: Vec<usize> = (0..script.dump.blocks.len()).collect();
     let user = UserFunctions::find(&script.dump.blocks, &places, &[program]);
     let (_, window) = script.sample(90);
     let lines = [(0, "load.c:9"), (1, "load.c:3"), (7, "load.c:3")];
     let lines = lines.map(|(place, line)| (place, line.to_owned())).into();
-    let path = Path::of(&script.dump, &window, &Names { user, lines, ..names() }, Nanos(8));
+    let path = Path::of(&script.dump, &window, &FunctionTable { user, lines, ..names() }, Nanos(8));
     let shown: Vec<String> = path
         .calls
         .iter()
@@ -342,10 +348,10 @@ fn user_functions_are_callers_of_their_system_calls() {
 fn an_idle_cpu_has_no_instructions_before_the_release() {
     let mut script = Script::default();
     script
-        .kernel("do_syscall_64", 0, Kind::Plain)
-        .event(Entry::Idle)
-        .kernel("asm_sysvec_apic_timer_interrupt", 0, Kind::Iret)
-        .block(0x2000, Kind::Plain);
+        .kernel("do_syscall_64", 0, BlockEnd::Plain)
+        .event(DumpEntry::Idle)
+        .kernel("asm_sysvec_apic_timer_interrupt", 0, BlockEnd::Iret)
+        .block(0x2000, BlockEnd::Plain);
     let (path, _) = script.sample(25);
     assert_eq!((path.insns, path.without), (20, 5));
 }
@@ -360,13 +366,13 @@ proptest! {
         let mut script = late();
         for (function, block, kind) in steps {
             let kinds =
-                [Kind::Plain, Kind::Call, Kind::Return, Kind::Syscall, Kind::Sysret, Kind::Iret];
+                [BlockEnd::Plain, BlockEnd::Call, BlockEnd::Return, BlockEnd::Syscall, BlockEnd::Sysret, BlockEnd::Iret];
             match kinds.get(usize::from(kind)) {
                 Some(kind) => script.block(at(function, 40 * block), *kind),
-                None => script.event(Entry::Switch(Some(function % 2))),
+                None => script.event(DumpEntry::Switch(Some(function % 2))),
             };
         }
-        script.block(0x2000, Kind::Plain);
+        script.block(0x2000, BlockEnd::Plain);
         let (path, window) = script.sample(latency);
         prop_assert_eq!(path.insns + path.without, latency as u64);
         prop_assert_eq!(path.functions().iter().map(|f| f.own).sum::<u64>(), path.insns);

@@ -17,8 +17,8 @@ use punctual_core::cycle::CycleKind;
 use punctual_core::entry::EntryKind;
 use punctual_core::event::{Futex, MomentSource};
 use punctual_core::{
-    CauseKind, Cell, Comparison, Event, EventKind, MAIN_PARTS, Metric, Names, Nanos, Requirement,
-    Table,
+    BoundComparison, CauseKind, Cell, Event, EventKind, MAIN_PARTS, Metric, Names, Nanos,
+    Requirement, Table,
 };
 
 /// The figure that decided, or the most significant one without requirements.
@@ -38,7 +38,8 @@ impl Deciding<'_> {
     /// The latency from which samples are late, if latencies have a bound.
     pub fn late_from(&self) -> Option<Nanos> {
         let bounds_latency = |of: &Requirement| {
-            let bounded = matches!(of.comparison, Comparison::Less | Comparison::LessOrEqual);
+            let bounded =
+                matches!(of.comparison, BoundComparison::Less | BoundComparison::LessOrEqual);
             of.metric.is_time() && bounded
         };
         self.requirement.filter(bounds_latency).map(|of| Nanos(of.bound))
@@ -67,7 +68,7 @@ fn stopped(summary: &Summary) -> Option<Deciding<'_>> {
     summary.verdict.reasons.iter().find_map(|reason| {
         let Reason::StopAbove { series, latency, limit, .. } = reason else { return None };
         let (phase, series) = series_at(summary, series)?;
-        let (metric, comparison) = (Metric::Max, Comparison::LessOrEqual);
+        let (metric, comparison) = (Metric::Max, BoundComparison::LessOrEqual);
         let requirement = limit.map(|bound| Requirement { metric, comparison, bound });
         Some(Deciding { phase, series, metric, value: *latency as f64, requirement, beyond: None })
     })
@@ -100,7 +101,7 @@ fn weighed<'s>(
     let value = held.figure?;
     let bound = requirement.bound as f64;
     let ratio = match requirement.comparison {
-        Comparison::Greater | Comparison::GreaterOrEqual => bound / value.max(1.0),
+        BoundComparison::Greater | BoundComparison::GreaterOrEqual => bound / value.max(1.0),
         _ => value / bound.max(1.0),
     };
     // The verdict may be of something else: then the gravest requirement counts.

@@ -7,9 +7,9 @@ mod infer;
 pub mod lint;
 pub mod stream;
 
-pub use delay::{By, Delay, find_delay};
-pub use follow::{Begins, Follower, Measured, NotEnded, skipped};
-pub use infer::{Candidate, Constraint, Inferred, LEAST, infer};
+pub use delay::{DelayingThread, MainDelay, find_delay};
+pub use follow::{Begins, CycleFollower, MeasuredCycle, NotEnded, skipped};
+pub use infer::{CandidateWait, Constraint, Inferred, LEAST, infer};
 
 use punctual_core::cycle::{Cycle, CycleKind, WaitingCall, WokenBy};
 use std::collections::BTreeMap;
@@ -19,20 +19,20 @@ pub type CallNames = BTreeMap<u32, String>;
 
 /// The wait of a thread that begins a cycle.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct Site {
+pub struct WaitSite {
     /// The waiting system call.
     pub call: WaitingCall,
     /// Whether its first argument counts: a file descriptor.
     pub by_argument: bool,
 }
 
-impl Site {
+impl WaitSite {
     /// The site of a wait, by its call and argument.
-    pub fn of(call: WaitingCall, names: &CallNames) -> Site {
+    pub fn of(call: WaitingCall, names: &CallNames) -> WaitSite {
         let recorded = call.number != WaitingCall::NOT_RECORDED;
         let by_argument = !recorded || waits_for_file(name_of(call, names));
         let argument = if by_argument { call.argument } else { 0 };
-        Site { call: WaitingCall { argument, ..call }, by_argument }
+        WaitSite { call: WaitingCall { argument, ..call }, by_argument }
     }
 
     /// Whether the wait is one of these.

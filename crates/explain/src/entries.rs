@@ -10,7 +10,7 @@ pub use describe::{EntryNames, EntryRow};
 pub use interruptions::{Interruptions, JOINED};
 
 use punctual_core::Nanos;
-use punctual_core::cycle::TaskName;
+use punctual_core::cycle::TaskComm;
 use punctual_core::entry::{Entry, EntryKind, Originator, Served, Via};
 use std::collections::BTreeMap;
 
@@ -20,17 +20,17 @@ const MOST: usize = 2 * ROWS;
 
 /// The key for summing entries.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-struct Key {
+struct EntryKey {
     served: Served,
     function: u64,
-    by: Option<(u32, TaskName, u32)>,
+    by: Option<(u32, TaskComm, u32)>,
     via: Option<Via>,
     observer: bool,
 }
 
 /// The sum of entries with the same key.
 #[derive(Clone, Copy, Debug, Default)]
-struct Sum {
+struct EntrySum {
     entries: u64,
     /// Occurrences as a further function of other entries.
     further: u64,
@@ -40,8 +40,8 @@ struct Sum {
     tick_dependency: u32,
 }
 
-impl Sum {
-    fn add(&mut self, other: &Sum) {
+impl EntrySum {
+    fn add(&mut self, other: &EntrySum) {
         self.entries += other.entries;
         self.further += other.further;
         self.total += other.total;
@@ -52,8 +52,8 @@ impl Sum {
     }
 }
 
-fn sum(all: &[(&Key, &Sum)]) -> Sum {
-    let mut whole = Sum::default();
+fn sum(all: &[(&EntryKey, &EntrySum)]) -> EntrySum {
+    let mut whole = EntrySum::default();
     all.iter().for_each(|(_, sum)| whole.add(sum));
     whole
 }
@@ -61,7 +61,7 @@ fn sum(all: &[(&Key, &Sum)]) -> Sum {
 /// The entries of one CPU.
 #[derive(Default)]
 pub struct EntryTable {
-    sums: BTreeMap<Key, Sum>,
+    sums: BTreeMap<EntryKey, EntrySum>,
     pub entries: u64,
     /// Entries that interrupted the idle task.
     pub idle: u64,
@@ -81,7 +81,7 @@ impl EntryTable {
         }
         let by = entry.originator.map(|by| (by.tid, by.name, by.cpu));
         let Entry { served, function, via, observer, .. } = *entry;
-        let mut key = Key { served, function, by, via, observer };
+        let mut key = EntryKey { served, function, by, via, observer };
         if self.sums.len() >= ROWS && !self.sums.contains_key(&key) {
             key.by = by.map(|(_, name, cpu)| (0, name, cpu));
         }
@@ -89,7 +89,7 @@ impl EntryTable {
             self.left_out += 1;
             return;
         }
-        self.sums.entry(key).or_default().add(&Sum {
+        self.sums.entry(key).or_default().add(&EntrySum {
             entries: u64::from(!entry.further),
             further: u64::from(entry.further),
             total: entry.own,
@@ -125,7 +125,7 @@ impl EntryTable {
     /// if no others exist.
     pub fn top(&self, names: &EntryNames) -> Option<EntryTable> {
         let alike = self.alike(names);
-        let weight = |alike: &Vec<(&Key, &Sum)>| {
+        let weight = |alike: &Vec<(&EntryKey, &EntrySum)>| {
             (alike.first().is_some_and(|(key, _)| !key.observer), sum(alike).total)
         };
         let top = alike.into_iter().max_by_key(weight)?;
@@ -134,8 +134,8 @@ impl EntryTable {
     }
 
     /// Groups rows with the same words: entries of an interrupt, in any interrupted task.
-    fn alike(&self, names: &EntryNames) -> Vec<Vec<(&Key, &Sum)>> {
-        let mut alike: BTreeMap<_, Vec<(&Key, &Sum)>> = BTreeMap::new();
+    fn alike(&self, names: &EntryNames) -> Vec<Vec<(&EntryKey, &EntrySum)>> {
+        let mut alike: BTreeMap<_, Vec<(&EntryKey, &EntrySum)>> = BTreeMap::new();
         for (key, sum) in &self.sums {
             let row = names.row(key, sum);
             let what = if row.kind == EntryKind::Tick { String::new() } else { row.what };
@@ -148,7 +148,8 @@ impl EntryTable {
     /// Rows for display, the longest total time first and the actions of punctual last.
     pub fn rows(&self, names: &EntryNames) -> Vec<EntryRow> {
         let alike = self.alike(names);
-        let row = |alike: &Vec<(&Key, &Sum)>| Some(names.row(alike.first()?.0, &sum(alike)));
+        let row =
+            |alike: &Vec<(&EntryKey, &EntrySum)>| Some(names.row(alike.first()?.0, &sum(alike)));
         let mut rows: Vec<EntryRow> = alike.iter().filter_map(row).collect();
         let weight = |row: &EntryRow| (row.kind != EntryKind::Observer, row.total, row.entries);
         rows.sort_by_key(|row| std::cmp::Reverse(weight(row)));

@@ -27,12 +27,12 @@ mod trace_context;
 mod waits;
 mod wakeups;
 
-pub use cause::{Budget, Cause, GROUPS, Mode, device_name};
+pub use cause::{Budget, Cause, CpuMode, GROUPS, device_name};
 pub use culprits::{Culprit, Ranking, rank};
 pub use irqs::is_enabled;
 pub use places::{LongestPlace, longest_place};
 pub use steal::is_long_exit;
-pub use wakeups::{Packet, Received, Socket, Wait, WakeUp, Waker};
+pub use wakeups::{Packet, ReceivedPacket, Socket, WaitKind, WakeUp, Waker};
 
 use crate::gaps::Gaps;
 use crate::threads::Coverage;
@@ -49,12 +49,12 @@ pub struct LatencyInterval {
     /// When it was due, or began.
     pub due: MonotonicNs,
     pub woke: MonotonicNs,
-    pub kind: Kind,
+    pub kind: StartKind,
 }
 
 /// The meaning of an interval's start.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Kind {
+pub enum StartKind {
     /// The expiry of a timer that was to wake the thread at `due`: until the wake-up, the timer
     /// interrupt is delayed.
     Timer,

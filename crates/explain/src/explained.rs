@@ -1,11 +1,11 @@
 //! The explained samples of a bundle, for terminal, report and JSON.
 
-use crate::explain::{Cause, Explanation, Mode, Part, Socket, WakeUp, longest_place};
+use crate::explain::{Cause, CpuMode, Explanation, Part, Socket, WakeUp, longest_place};
 use crate::occupancy::interrupt_name;
 use crate::threads::Interrupt;
 use punctual_bundle::explanation::{
-    EVIDENCE_SHOWN, EXPLAIN_SCHEMA, EventSource, Evidence, ExplainDocument, ExplainedFunction,
-    ExplainedPacket, ExplainedPart, ExplainedSample, ExplainedWakeUp,
+    EVIDENCE_SHOWN, EXPLAIN_SCHEMA, EventSource, ExplainDocument, ExplainedFunction,
+    ExplainedPacket, ExplainedPart, ExplainedSample, ExplainedWakeUp, PartEvidence,
 };
 use punctual_bundle::windows::{KeptRule, SeriesWindows};
 use punctual_core::event::Recorded;
@@ -77,8 +77,8 @@ impl Explanations {
     }
 
     /// The largest cause of each sample, for the composition of a tail.
-    pub fn largest_causes(&self) -> punctual_stats::tail::causes::Explained {
-        let mut all = punctual_stats::tail::causes::Explained::new();
+    pub fn largest_causes(&self) -> punctual_stats::tail::causes::ExplainedLatencies {
+        let mut all = punctual_stats::tail::causes::ExplainedLatencies::new();
         for sample in &self.samples {
             let largest = sample.explanation.totals().first().map(|(cause, _)| *cause);
             let known = largest.filter(|cause| *cause != Cause::Unknown);
@@ -180,7 +180,7 @@ impl Explanations {
             from: part.from.ns(),
             cpu: part.cpu,
             syscall: match part.cause.mode() {
-                Some(Mode::Syscall(number)) => Some(self.names.syscall(number)),
+                Some(CpuMode::Syscall(number)) => Some(self.names.syscall(number)),
                 _ => None,
             },
             prio: part.prio,
@@ -192,8 +192,8 @@ impl Explanations {
     }
 }
 
-fn evidence(event: &Event) -> Evidence {
-    Evidence {
+fn evidence(event: &Event) -> PartEvidence {
+    PartEvidence {
         at: event.at.ns(),
         cpu: known_cpu(event.cpu),
         tid: event.tid.0,

@@ -5,8 +5,8 @@
 //! determines which calls of the thread are within it; only the calls not yet claimed by an outer
 //! one are needed.
 
-use crate::gaps::{Gaps, Scope};
-use crate::intervals::{Figures, Interval, Seen};
+use crate::gaps::{Gaps, LossScope};
+use crate::intervals::{IntervalEnd, MatchedPair, PairFigures};
 use punctual_core::event::FunctionId;
 use punctual_core::{
     ClockNs, Event, EventKind, Limit, MonotonicNs, Nanos, Sample, SeriesData, SeriesShape, Tid,
@@ -29,9 +29,9 @@ const SHAPE: SeriesShape =
 
 /// One call, as recorded.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Call {
+pub struct RecordedCall {
     pub function: FunctionId,
-    pub interval: Interval,
+    pub interval: MatchedPair,
     /// Its time without the probed functions that it called; `None` if some of those may be
     /// missing.
     pub exclusive: Option<Nanos>,
@@ -43,7 +43,7 @@ pub struct Call {
 /// The figures of one function.
 #[derive(Clone, Debug)]
 pub struct FunctionFigures {
-    pub calls: Figures,
+    pub calls: PairFigures,
     /// The same without the probed functions that it called.
     pub exclusive: SeriesData,
     /// Calls whose exclusive time is unknown.
@@ -62,7 +62,7 @@ pub struct FunctionFigures {
 pub struct Functions {
     figures: BTreeMap<FunctionId, FunctionFigures>,
     limits: HashMap<FunctionId, Limit>,
-    unclaimed: HashMap<Tid, VecDeque<Ended>>,
+    unclaimed: HashMap<Tid, VecDeque<EndedCalls>>,
     recent: HashMap<(Tid, FunctionId), VecDeque<MonotonicNs>>,
     /// Calls beyond the limits on functions and threads.
     untracked: u64,
@@ -70,7 +70,7 @@ pub struct Functions {
 
 /// Ended calls of a thread not claimed by an outer call: one, or several joined.
 #[derive(Clone, Copy, Debug)]
-struct Ended {
+struct EndedCalls {
     first_entry: MonotonicNs,
     last_entry: MonotonicNs,
     total: Nanos,
@@ -83,18 +83,18 @@ impl Functions {
     }
 
     /// Takes the event if it is a call.
-    pub fn push(&mut self, event: &Event, gaps: &Gaps) -> Option<Call> {
+    pub fn push(&mut self, event: &Event, gaps: &Gaps) -> Option<RecordedCall> {
         let EventKind::Call { function, began, left, argument, .. } = event.what else {
             return None;
         };
-        let seen = |at| Seen {
+        let seen = |at| IntervalEnd {
             at,
             tid: event.tid,
             cpu: event.cpu,
             value: argument.map(|argument| argument as i64),
         };
         let (from, to) = (seen(began), seen(event.at));
-        let hidden = gaps.within(Scope::AnyCpu, began, event.at).is_some();
+        let hidden = gaps.within(LossScope::AnyCpu, began, event.at).is_some();
         let exclusive = self.claim(event.tid, began, to.at - from.at).filter(|_| !hidden);
         let full = self.figures.len() >= FUNCTIONS && !self.figures.contains_key(&function);
         if full {
@@ -105,7 +105,7 @@ impl Functions {
         let figures = self.figures.entry(function).or_insert_with(|| FunctionFigures::new(limit));
         let interval = if left {
             figures.left += 1;
-            Interval { seq: figures.calls.matched(), from, to }
+            MatchedPair { seq: figures.calls.matched(), from, to }
         } else {
             figures.calls.record(from, to, false)
         };
@@ -114,7 +114,7 @@ impl Functions {
             None => figures.exclusive_unknown += u64::from(!left),
         }
         self.entered(event.tid, function, began);
-        Some(Call { function, interval, exclusive, left })
+        Some(RecordedCall { function, interval, exclusive, left })
     }
 
     /// The exclusive time of a call that just ended, which claims the calls inside it.
@@ -131,7 +131,7 @@ impl Functions {
         }
         // It began among joined calls, which can no longer be separated.
         let forgotten = ended.back().is_some_and(|last| last.last_entry >= began);
-        ended.push_back(Ended { first_entry: began, last_entry: began, total: span });
+        ended.push_back(EndedCalls { first_entry: began, last_entry: began, total: span });
         if ended.len() > UNCLAIMED
             && let (Some(oldest), Some(next)) = (ended.pop_front(), ended.front_mut())
         {
@@ -174,7 +174,7 @@ impl Functions {
 impl FunctionFigures {
     fn new(limit: Option<Limit>) -> FunctionFigures {
         let nothing = || SeriesData::new(SHAPE);
-        let calls = Figures::new(limit);
+        let calls = PairFigures::new(limit);
         FunctionFigures {
             calls,
             exclusive: nothing(),

@@ -14,7 +14,7 @@ const KEPT: usize = 1 << 16;
 
 /// The source whose losses matter for an interval.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Scope {
+pub enum LossScope {
     /// Kernel events of one CPU.
     Cpu(u16),
     /// Kernel events of any CPU.
@@ -25,21 +25,21 @@ pub enum Scope {
     AnyThread,
 }
 
-impl Scope {
+impl LossScope {
     /// The source of a test point: its thread's ring or, for a source line, which the kernel
     /// timestamps and which alone has a CPU, the buffers of the CPUs.
-    pub fn of_point(tid: Tid, cpu: u16) -> Scope {
-        if cpu == Event::NO_CPU { Scope::Thread(tid) } else { Scope::AnyCpu }
+    pub fn of_point(tid: Tid, cpu: u16) -> LossScope {
+        if cpu == Event::NO_CPU { LossScope::Thread(tid) } else { LossScope::AnyCpu }
     }
 }
 
 /// The gaps of a recording, by source.
 #[derive(Clone, Debug, Default)]
 pub struct Gaps {
-    cpus: HashMap<u16, Intervals>,
-    any_cpu: Intervals,
-    threads: HashMap<Tid, Intervals>,
-    any_thread: Intervals,
+    cpus: HashMap<u16, DisjointIntervals>,
+    any_cpu: DisjointIntervals,
+    threads: HashMap<Tid, DisjointIntervals>,
+    any_thread: DisjointIntervals,
 }
 
 impl Gaps {
@@ -73,7 +73,7 @@ impl Gaps {
             self.threads.values_mut().for_each(|segments| segments.0.extend(&nobodys.0));
         }
         let all = self.cpus.values_mut().chain(self.threads.values_mut());
-        all.chain([&mut self.any_cpu, &mut self.any_thread]).for_each(Intervals::join);
+        all.chain([&mut self.any_cpu, &mut self.any_thread]).for_each(DisjointIntervals::join);
     }
 
     /// Whether nothing is missing anywhere.
@@ -94,18 +94,18 @@ impl Gaps {
     /// The first and last instant within `from..=to` at which events of this source may be missing.
     pub fn within(
         &self,
-        scope: Scope,
+        scope: LossScope,
         from: MonotonicNs,
         to: MonotonicNs,
     ) -> Option<(MonotonicNs, MonotonicNs)> {
         let segments = match scope {
-            Scope::Cpu(cpu) => self.cpus.get(&cpu)?,
-            Scope::AnyCpu => &self.any_cpu,
+            LossScope::Cpu(cpu) => self.cpus.get(&cpu)?,
+            LossScope::AnyCpu => &self.any_cpu,
             // A thread without losses of its own has those without a thread.
-            Scope::Thread(tid) => {
+            LossScope::Thread(tid) => {
                 self.threads.get(&tid).or_else(|| self.threads.get(&Tid::IDLE))?
             }
-            Scope::AnyThread => &self.any_thread,
+            LossScope::AnyThread => &self.any_thread,
         };
         segments.within(from, to)
     }
@@ -113,9 +113,9 @@ impl Gaps {
 
 /// Intervals of time; sorted and disjoint once joined.
 #[derive(Clone, Debug, Default)]
-struct Intervals(Vec<(MonotonicNs, MonotonicNs)>);
+struct DisjointIntervals(Vec<(MonotonicNs, MonotonicNs)>);
 
-impl Intervals {
+impl DisjointIntervals {
     fn join(&mut self) {
         self.0.sort_unstable();
         let mut joined: Vec<(MonotonicNs, MonotonicNs)> = Vec::new();
@@ -154,12 +154,12 @@ mod tests {
             gaps.within(scope, MonotonicNs(from), MonotonicNs(to))
                 .map(|(since, until)| (since.ns(), until.ns()))
         };
-        assert_eq!(within(Scope::Cpu(1), 0, 15), Some((10, 15)));
-        assert_eq!(within(Scope::Cpu(0), 0, 15), None);
-        assert_eq!(within(Scope::AnyCpu, 20, 30), Some((20, 20)));
-        assert_eq!(within(Scope::AnyCpu, 21, 200), None);
-        assert_eq!(within(Scope::Thread(Tid(7)), 0, 105), Some((100, 105)));
-        assert_eq!(within(Scope::AnyThread, 0, 99), None);
+        assert_eq!(within(LossScope::Cpu(1), 0, 15), Some((10, 15)));
+        assert_eq!(within(LossScope::Cpu(0), 0, 15), None);
+        assert_eq!(within(LossScope::AnyCpu, 20, 30), Some((20, 20)));
+        assert_eq!(within(LossScope::AnyCpu, 21, 200), None);
+        assert_eq!(within(LossScope::Thread(Tid(7)), 0, 105), Some((100, 105)));
+        assert_eq!(within(LossScope::AnyThread, 0, 99), None);
     }
 
     proptest! {
@@ -178,7 +178,7 @@ mod tests {
                 .map(|(s, _)| (*s).max(from))
                 .min()
                 .zip(hit.iter().map(|(s, l)| (s + l).min(from + span)).max());
-            let got = gaps.within(Scope::AnyCpu, MonotonicNs(from), MonotonicNs(from + span));
+            let got = gaps.within(LossScope::AnyCpu, MonotonicNs(from), MonotonicNs(from + span));
             prop_assert_eq!(got.map(|(a, b)| (a.ns(), b.ns())), expected);
         }
     }

@@ -10,7 +10,7 @@ const SHAPE: SeriesShape =
 
 /// One recorded end of an interval.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Seen {
+pub struct IntervalEnd {
     pub at: MonotonicNs,
     /// The thread concerned.
     pub tid: Tid,
@@ -22,14 +22,14 @@ pub struct Seen {
 
 /// A matched pair.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Interval {
+pub struct MatchedPair {
     /// Its index among the matches, from 0.
     pub seq: u64,
-    pub from: Seen,
-    pub to: Seen,
+    pub from: IntervalEnd,
+    pub to: IntervalEnd,
 }
 
-impl Interval {
+impl MatchedPair {
     /// Its duration; negative if the clocks of the two ends disagree by more.
     pub fn span(&self) -> Nanos {
         self.to.at - self.from.at
@@ -55,20 +55,20 @@ pub struct Uncertain {
 
 /// The figures of a pair or a function.
 #[derive(Clone, Debug)]
-pub struct Figures {
+pub struct PairFigures {
     /// Statistics and histograms, as for every series; `due` is A's instant, `woke` B's.
     pub data: SeriesData,
     /// The worst, longest first; of equal ones the earliest first.
-    pub worst: Vec<Interval>,
+    pub worst: Vec<MatchedPair>,
     pub uncertain: Uncertain,
     pub violations: u64,
     limit: Option<Limit>,
 }
 
-impl Figures {
-    pub fn new(limit: Option<Limit>) -> Figures {
+impl PairFigures {
+    pub fn new(limit: Option<Limit>) -> PairFigures {
         let (data, worst) = (SeriesData::new(SHAPE), Vec::new());
-        Figures { data, worst, uncertain: Uncertain::default(), violations: 0, limit }
+        PairFigures { data, worst, uncertain: Uncertain::default(), violations: 0, limit }
     }
 
     /// The limit, if any.
@@ -77,8 +77,8 @@ impl Figures {
     }
 
     /// Adds an interval and returns it as kept.
-    pub fn record(&mut self, from: Seen, to: Seen, uncertain: bool) -> Interval {
-        let interval = Interval { seq: self.data.count() + self.uncertain.count, from, to };
+    pub fn record(&mut self, from: IntervalEnd, to: IntervalEnd, uncertain: bool) -> MatchedPair {
+        let interval = MatchedPair { seq: self.data.count() + self.uncertain.count, from, to };
         let span = interval.span();
         let violates = self.limit.is_some_and(|limit| !limit.allows(span));
         if uncertain {
@@ -94,7 +94,7 @@ impl Figures {
         interval
     }
 
-    fn keep_if_bad(&mut self, interval: Interval) {
+    fn keep_if_bad(&mut self, interval: MatchedPair) {
         let span = interval.span();
         if self.worst.len() == WORST_KEPT
             && self.worst.last().is_some_and(|kept| kept.span() >= span)

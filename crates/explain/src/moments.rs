@@ -4,7 +4,7 @@
 #[cfg(test)]
 mod tests;
 
-use crate::explain::{Cause, Explanation, Kind, LatencyInterval, Mode, Part};
+use crate::explain::{Cause, CpuMode, Explanation, LatencyInterval, Part, StartKind};
 use crate::threads::{Interrupt, may_be_in_switch};
 use punctual_core::event::{MomentSource, Noise, NoiseKind, TaskState, TraceMoment};
 use punctual_core::{Event, EventKind, MAX_RT_PRIO, MonotonicNs, Names, Nanos, Tid};
@@ -216,7 +216,7 @@ pub fn explain_stated(moment: &TraceMoment, events: &[Event]) -> Explanation {
             None => parts.push(part(cause, from, to)),
         }
     }
-    let kind = Kind::Interval;
+    let kind = StartKind::Interval;
     Explanation {
         interval: LatencyInterval { tid: moment.tid, cpu, due: from, woke: to, kind },
         parts,
@@ -234,7 +234,7 @@ fn stated<'e>(
     moment: &TraceMoment,
     events: impl Iterator<Item = &'e Event>,
 ) -> Vec<(MonotonicNs, Cause)> {
-    let (from, mode) = (moment.from, Mode::Unknown);
+    let (from, mode) = (moment.from, CpuMode::Unknown);
     let off = |running| Cause::TimerIrqDelay { running, mode };
     let not_preempted = Cause::NonPreemptible { running: moment.tid, mode };
     match (moment.source, moment.timer) {
@@ -267,13 +267,13 @@ fn stated<'e>(
 }
 
 /// A noise with its end: its own time, and that of what interrupted it.
-struct Span {
+struct NoiseSpan {
     what: NoiseKind,
     from: MonotonicNs,
     to: MonotonicNs,
 }
 
-impl Span {
+impl NoiseSpan {
     /// What this can interrupt is lower; interrupts, other interrupts, too.
     fn level(what: NoiseKind) -> u8 {
         match what {
@@ -286,19 +286,19 @@ impl Span {
 }
 
 /// Nested noises in the order of time: one ends after its own time and that of what interrupts it.
-fn spans(noises: &[Noise]) -> Vec<Span> {
+fn spans(noises: &[Noise]) -> Vec<NoiseSpan> {
     let mut sorted: Vec<&Noise> = noises.iter().collect();
     sorted.sort_by_key(|noise| (noise.from, Reverse(noise.own)));
-    let bare = |noise: &&Noise| Span { what: noise.what, from: noise.from, to: noise.from };
-    let mut spans: Vec<Span> = sorted.iter().map(bare).collect();
+    let bare = |noise: &&Noise| NoiseSpan { what: noise.what, from: noise.from, to: noise.from };
+    let mut spans: Vec<NoiseSpan> = sorted.iter().map(bare).collect();
     // The ends of what may be within are known: of interrupts the last ones first.
     let mut order: Vec<usize> = (0..sorted.len()).collect();
-    order.sort_by_key(|place| Reverse((Span::level(sorted[*place].what), *place)));
+    order.sort_by_key(|place| Reverse((NoiseSpan::level(sorted[*place].what), *place)));
     for place in order {
         let noise = sorted[place];
         let (mut to, mut counted) = (noise.from + noise.own, noise.from);
         for (other, span) in spans.iter().enumerate() {
-            let [inner, outer] = [span.what, noise.what].map(Span::level);
+            let [inner, outer] = [span.what, noise.what].map(NoiseSpan::level);
             let nested = matches!(noise.what, NoiseKind::Irq(_)) && inner == outer && other > place;
             if (inner > outer || nested) && span.from < to && span.to > counted {
                 to = to + (span.to - span.from.max(counted));
@@ -316,14 +316,14 @@ const DIRECTLY: Nanos = Nanos::from_micros(5);
 /// Noises that follow from one another: an interrupt, its thread, and a kworker that ran directly
 /// after this. No event shows that the thread queued its work.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Originator {
+pub struct NoiseOriginator {
     pub irq: u32,
     pub thread: (Tid, Nanos),
     pub after: Option<(Tid, Nanos)>,
 }
 
 /// The originators among the noises of a moment, in the order of time.
-pub fn originators(noises: &[Noise], names: &Names) -> Vec<Originator> {
+pub fn originators(noises: &[Noise], names: &Names) -> Vec<NoiseOriginator> {
     let task = |noise: &Noise| match noise.what {
         NoiseKind::Thread(tid) => Some((tid, noise.own)),
         _ => None,
@@ -347,7 +347,7 @@ pub fn originators(noises: &[Noise], names: &Names) -> Vec<Originator> {
                 && task(all[*after]).is_some_and(|(tid, _)| is_called(tid, "kworker/"))
         });
         let after = after.and_then(|after| task(all[after]));
-        Some(Originator { irq, thread: task(all[thread])?, after })
+        Some(NoiseOriginator { irq, thread: task(all[thread])?, after })
     };
     all.iter().enumerate().filter_map(of).collect()
 }
@@ -380,7 +380,7 @@ fn divided(
     cuts.dedup();
     let of = |at: MonotonicNs| {
         let inner = spans.iter().filter(|span| span.from <= at && at < span.to);
-        let inner = inner.max_by_key(|span| Span::level(span.what));
+        let inner = inner.max_by_key(|span| NoiseSpan::level(span.what));
         let of_whole = || whole.iter().rev().find(|(since, _)| *since <= at);
         match inner {
             Some(span) => cause(span.what),

@@ -2,12 +2,12 @@
 //! that sums up.
 
 use crate::threads::{
-    CpuSpan, Interrupt, InterruptSpan, MigrationMark, Sink, SwitchMark, ThreadSpan, ThreadState,
-    WakeMark, Warnings,
+    CpuSpan, Interrupt, InterruptSpan, MigrationMark, SpanSink, SwitchMark, ThreadSpan,
+    ThreadState, TrackerWarnings, WakeMark,
 };
 use punctual_bundle::intervals::{
-    Covered, CpuOccupancy, InterruptOccupancy, OCCUPANCY_SCHEMA, OccupancyDocument,
-    ProcessOccupancy, Ran, ThreadOccupancy, Times,
+    ActivityTimes, Covered, CpuOccupancy, InterruptOccupancy, OCCUPANCY_SCHEMA, OccupancyDocument,
+    ProcessOccupancy, RanTask, ThreadOccupancy,
 };
 use punctual_core::event::{Recorded, TaskState};
 use punctual_core::{MonotonicNs, Names, Nanos, Tid};
@@ -20,23 +20,23 @@ const KEPT: usize = 1 << 20;
 /// Sums over a recording.
 #[derive(Debug, Default)]
 pub struct Occupancy {
-    threads: HashMap<Tid, Thread>,
-    cpus: BTreeMap<u16, Cpu>,
+    threads: HashMap<Tid, OccupyingThread>,
+    cpus: BTreeMap<u16, OccupiedCpu>,
     shares: HashMap<(u16, Tid), i64>,
-    interrupts: BTreeMap<(Interrupt, u16), Served>,
+    interrupts: BTreeMap<(Interrupt, u16), ServedOccupancy>,
     untracked: u64,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Thread {
-    times: Times,
+struct OccupyingThread {
+    times: ActivityTimes,
     longest_ready: Option<(Nanos, MonotonicNs)>,
     /// The current wait for a CPU: a migration does not end it.
     ready: Option<(MonotonicNs, MonotonicNs)>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Cpu {
+struct OccupiedCpu {
     busy: i64,
     idle: i64,
     unknown: i64,
@@ -45,21 +45,21 @@ struct Cpu {
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Served {
+struct ServedOccupancy {
     count: u64,
     own: i64,
     max: i64,
 }
 
-impl Thread {
+impl OccupyingThread {
     fn is_followed(&self) -> bool {
-        let Times { running, ready, sleeping, blocked, other, unknown, .. } = self.times;
+        let ActivityTimes { running, ready, sleeping, blocked, other, unknown, .. } = self.times;
         [running, ready, sleeping, blocked, other, unknown].iter().any(|ns| *ns > 0)
     }
 }
 
 impl Occupancy {
-    fn of(&mut self, tid: Tid) -> Option<&mut Thread> {
+    fn of(&mut self, tid: Tid) -> Option<&mut OccupyingThread> {
         if tid == Tid::IDLE {
             return None;
         }
@@ -71,14 +71,14 @@ impl Occupancy {
     }
 
     /// The sums of one thread.
-    pub fn thread(&self, tid: Tid) -> Option<Times> {
+    pub fn thread(&self, tid: Tid) -> Option<ActivityTimes> {
         self.threads.get(&tid).map(|thread| thread.times)
     }
 
     /// The sums with their names.
     pub fn document(
         &self,
-        warnings: Warnings,
+        warnings: TrackerWarnings,
         names: &Names,
         recorded: &Recorded,
     ) -> OccupancyDocument {
@@ -99,9 +99,9 @@ impl Occupancy {
     }
 
     fn cpus(&self, names: &Names) -> Vec<CpuOccupancy> {
-        let mut tasks: BTreeMap<u16, Vec<Ran>> = BTreeMap::new();
+        let mut tasks: BTreeMap<u16, Vec<RanTask>> = BTreeMap::new();
         for ((cpu, tid), ns) in &self.shares {
-            let ran = Ran {
+            let ran = RanTask {
                 cpu: *cpu,
                 kind: "task".into(),
                 who: names.task(*tid),
@@ -110,10 +110,10 @@ impl Occupancy {
             };
             tasks.entry(*cpu).or_default().push(ran);
         }
-        let cpu = |(cpu, sums): (&u16, &Cpu)| {
+        let cpu = |(cpu, sums): (&u16, &OccupiedCpu)| {
             let mut tasks = tasks.remove(cpu).unwrap_or_default();
             tasks.sort_by_key(|ran| (-ran.ns, ran.tid));
-            let Cpu { busy, idle, unknown, interrupts, switches } = *sums;
+            let OccupiedCpu { busy, idle, unknown, interrupts, switches } = *sums;
             CpuOccupancy { cpu: *cpu, busy, idle, unknown, interrupts, switches, tasks }
         };
         self.cpus.iter().map(cpu).collect()
@@ -135,7 +135,8 @@ impl Occupancy {
         }
         let process = |(process, mut threads): (Option<u32>, Vec<ThreadOccupancy>)| {
             threads.sort_by_key(|thread| (-thread.times.running, thread.tid));
-            let times = threads.iter().fold(Times::default(), |sum, thread| add(sum, thread.times));
+            let times =
+                threads.iter().fold(ActivityTimes::default(), |sum, thread| add(sum, thread.times));
             let leader =
                 names.tasks.get(&Tid(process.unwrap_or_default())).filter(|_| process.is_some());
             let first =
@@ -149,9 +150,9 @@ impl Occupancy {
     }
 
     fn interrupts(&self, names: &Names) -> Vec<InterruptOccupancy> {
-        let one = |((what, cpu), served): (&(Interrupt, u16), &Served)| {
+        let one = |((what, cpu), served): (&(Interrupt, u16), &ServedOccupancy)| {
             let (kind, name) = interrupt_name(*what, names);
-            let Served { count, own, max } = *served;
+            let ServedOccupancy { count, own, max } = *served;
             InterruptOccupancy { kind: kind.into(), name, cpu: *cpu, count, ns: own, max }
         };
         let mut all: Vec<InterruptOccupancy> = self.interrupts.iter().map(one).collect();
@@ -169,8 +170,8 @@ pub fn interrupt_name(what: Interrupt, names: &Names) -> (&'static str, String) 
     }
 }
 
-fn add(sum: Times, more: Times) -> Times {
-    Times {
+fn add(sum: ActivityTimes, more: ActivityTimes) -> ActivityTimes {
+    ActivityTimes {
         running: sum.running.saturating_add(more.running),
         interrupted: sum.interrupted.saturating_add(more.interrupted),
         ready: sum.ready.saturating_add(more.ready),
@@ -186,7 +187,7 @@ fn add(sum: Times, more: Times) -> Times {
     }
 }
 
-impl Sink for Occupancy {
+impl SpanSink for Occupancy {
     fn thread(&mut self, span: &ThreadSpan) {
         let Some(thread) = self.of(span.tid) else { return };
         let ns = (span.to - span.from).ns();
@@ -313,7 +314,7 @@ mod tests {
         let times = occupancy.thread(Tid(7)).unwrap();
         assert_eq!(
             times,
-            Times {
+            ActivityTimes {
                 running: 70,
                 interrupted: 3,
                 ready: 20,
@@ -323,7 +324,7 @@ mod tests {
                 involuntary: 1,
                 migrations: 1,
                 wakeups: 1,
-                ..Times::default()
+                ..ActivityTimes::default()
             }
         );
         let name = |comm: &str| TaskName { process: 7, comm: comm.into(), scheduling: None };

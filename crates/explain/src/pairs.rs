@@ -1,7 +1,7 @@
 //! Two-point reports: the time from any point to any other.
 //!
 //! A pair is an ordered couple of ends ([`Endpoint`]): test points, kernel events, entries and
-//! exits of probed functions. [`By`] defines which A matches which B, [`Rule`] which of several
+//! exits of probed functions. [`PairKey`] defines which A matches which B, [`MatchRule`] which of several
 //! open ones. Every A and every B is matched or counted as unmatched. A match across lost events is
 //! counted separately, as its true partner may be among them.
 
@@ -16,19 +16,19 @@ mod results;
 #[cfg(test)]
 mod tests;
 
-pub use crate::intervals::{Figures, Interval, Seen, Uncertain};
-pub use document::{Detail, document, gate, windows};
+pub use crate::intervals::{IntervalEnd, MatchedPair, PairFigures, Uncertain};
+pub use document::{WorstDetail, document, gate, windows};
 pub use endpoint::{Endpoint, EndpointError};
 pub use matcher::Matcher;
-pub use pairing::{Pairing, PairingOptions, Prepared};
-pub use request::{Request, RequestError, Target};
-pub use results::{Found, Pair, PairResult, Results};
+pub use pairing::{Pairing, PairingOptions, PreparedPairing};
+pub use request::{PairRequest, RequestError, RequestTarget};
+pub use results::{IntervalPair, PairMatch, PairResult, Results};
 
 use std::fmt;
 
 /// The common key of an A and its B.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum By {
+pub enum PairKey {
     /// The thread concerned: that passes a point, is woken, is switched to.
     Thread,
     /// The value: the first one of a point, the number of an interrupt or of a system call, a
@@ -41,7 +41,7 @@ pub enum By {
 
 /// Which of several open A's a B is matched with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Rule {
+pub enum MatchRule {
     /// The latest; an A that another A follows before any B is unmatched.
     Next,
     /// The latest without a B yet: brackets.
@@ -50,26 +50,30 @@ pub enum Rule {
     Async,
 }
 
-impl By {
+impl PairKey {
     /// All keys, by name.
-    pub const ALL: [(&'static str, By); 4] =
-        [("thread", By::Thread), ("value", By::Value), ("cpu", By::Cpu), ("global", By::Global)];
+    pub const ALL: [(&'static str, PairKey); 4] = [
+        ("thread", PairKey::Thread),
+        ("value", PairKey::Value),
+        ("cpu", PairKey::Cpu),
+        ("global", PairKey::Global),
+    ];
 }
 
-impl Rule {
+impl MatchRule {
     /// All rules, by name.
-    pub const ALL: [(&'static str, Rule); 3] =
-        [("next", Rule::Next), ("nested", Rule::Nested), ("async", Rule::Async)];
+    pub const ALL: [(&'static str, MatchRule); 3] =
+        [("next", MatchRule::Next), ("nested", MatchRule::Nested), ("async", MatchRule::Async)];
 }
 
-impl fmt::Display for By {
+impl fmt::Display for PairKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(By::ALL.iter().find(|(_, by)| by == self).map_or("", |(word, _)| word))
+        f.pad(PairKey::ALL.iter().find(|(_, by)| by == self).map_or("", |(word, _)| word))
     }
 }
 
-impl fmt::Display for Rule {
+impl fmt::Display for MatchRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(Rule::ALL.iter().find(|(_, rule)| rule == self).map_or("", |(word, _)| word))
+        f.pad(MatchRule::ALL.iter().find(|(_, rule)| rule == self).map_or("", |(word, _)| word))
     }
 }

@@ -5,7 +5,7 @@
 //! instant is counted twice, even if scopes overlap without nesting or call themselves, and the sum
 //! of exclusive times is the time in which any scope was open.
 
-use crate::gaps::{Gaps, Scope};
+use crate::gaps::{Gaps, LossScope};
 use punctual_core::event::{PointId, PointKind};
 use punctual_core::{
     ClockNs, Event, EventKind, MonotonicNs, Nanos, Sample, SeriesData, SeriesShape, Tid,
@@ -58,15 +58,15 @@ pub struct ScopeReport {
 
 /// Reads begins and ends in order of time.
 #[derive(Debug, Default)]
-pub struct Scopes {
+pub struct ScopeReader {
     figures: BTreeMap<PointId, ScopeFigures>,
-    open: HashMap<Tid, Vec<Open>>,
+    open: HashMap<Tid, Vec<UnfinishedScope>>,
     untracked: u64,
 }
 
 /// An unfinished scope. Only the last one of a thread accumulates time.
 #[derive(Clone, Copy, Debug)]
-struct Open {
+struct UnfinishedScope {
     point: PointId,
     began: MonotonicNs,
     /// Its exclusive time until `resumed`.
@@ -77,7 +77,7 @@ struct Open {
     counted: Nanos,
 }
 
-impl Scopes {
+impl ScopeReader {
     /// Takes the event if it begins or ends a scope; `point` represents its name. Returns the
     /// exclusive time of an ended scope, unless points within are missing.
     pub fn push(&mut self, event: &Event, point: PointId, gaps: &Gaps) -> Option<Nanos> {
@@ -112,7 +112,7 @@ impl Scopes {
                 figures.open += 1;
             }
         }
-        open.push(Open {
+        open.push(UnfinishedScope {
             point,
             began: at,
             exclusive: Nanos::ZERO,
@@ -140,7 +140,7 @@ impl Scopes {
         }
         let figures = self.figures.get_mut(&point)?;
         figures.threads.insert(tid);
-        if gaps.within(Scope::Thread(tid), ended.began, at).is_some() {
+        if gaps.within(LossScope::Thread(tid), ended.began, at).is_some() {
             figures.uncertain += 1;
             return None;
         }

@@ -74,7 +74,7 @@ fn hole(events: &[Event], silent_from: MonotonicNs, place: usize) -> Option<Hole
 
 /// A timer of a CPU that was delayed through a silence of that CPU, by at least 1 ms.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Wait {
+pub struct DelayedTimer {
     /// The CPU of the timer.
     pub cpu: u16,
     /// When the timer was due, or the last event before, if one came between.
@@ -84,12 +84,12 @@ pub struct Wait {
     pub place: usize,
 }
 
-impl Wait {
+impl DelayedTimer {
     /// Whether both CPUs were taken for the same reason: their timers were overdue at the same time
     /// and expired together, within half of their delay, as a hypervisor returns CPUs one by one. A
     /// single CPU may have interrupts disabled; two that return together were not running. The
     /// accounting has the same rule (docs/reference/account.md).
-    pub fn proves(&self, other: &Wait) -> bool {
+    pub fn proves(&self, other: &DelayedTimer) -> bool {
         let apart = Nanos((self.to - other.to).ns().abs());
         self.cpu != other.cpu
             && apart.ns() * 2 <= (self.to - self.from).min(other.to - other.from).ns()
@@ -105,7 +105,7 @@ struct Silence {
 }
 
 /// The timers delayed through a silence of their CPU; `events` in order of time.
-pub fn waits(events: &[Event]) -> Vec<Wait> {
+pub fn waits(events: &[Event]) -> Vec<DelayedTimer> {
     let mut cpus = std::collections::HashMap::<u16, Silence>::new();
     let mut waits = Vec::new();
     for (place, event) in events.iter().enumerate().filter(|(_, event)| event.cpu != Event::NO_CPU)
@@ -127,7 +127,7 @@ pub fn waits(events: &[Event]) -> Vec<Wait> {
         if let Some((from, to, _)) = known.silence
             && to - expires.max(from) >= OVERDUE
         {
-            waits.push(Wait { cpu: event.cpu, from: expires.max(from), to, place });
+            waits.push(DelayedTimer { cpu: event.cpu, from: expires.max(from), to, place });
             known.silence = None;
         }
     }
@@ -136,9 +136,9 @@ pub fn waits(events: &[Event]) -> Vec<Wait> {
 
 /// The intervals in which one CPU was taken although others were not: a timer of another CPU was
 /// overdue as well, and expired together with its own.
-pub fn holes_of(cpu: u16, waits: &[Wait]) -> Vec<Hole> {
+pub fn holes_of(cpu: u16, waits: &[DelayedTimer]) -> Vec<Hole> {
     let own = waits.iter().filter(|wait| wait.cpu == cpu);
-    let hole = |own: &Wait| {
+    let hole = |own: &DelayedTimer| {
         let other = waits.iter().find(|other| own.proves(other))?;
         let evidence = vec![own.place.min(other.place), own.place.max(other.place)];
         Some(Hole { cpu: Some(cpu), from: own.from, to: own.to, evidence })

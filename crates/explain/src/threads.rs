@@ -1,7 +1,7 @@
 //! The state of every thread and every CPU at every instant, from kernel events and test points in
 //! order of time.
 //!
-//! One [`Tracker`] reads the events and passes finished spans to a [`Sink`]: the occupancy sums
+//! One [`Tracker`] reads the events and passes finished spans to a [`SpanSink`]: the occupancy sums
 //! them, a window keeps those within it, an export writes them. Memory grows with the number of
 //! threads and CPUs, not with the recording.
 //!
@@ -19,8 +19,8 @@ mod states;
 pub(crate) mod tests;
 mod tracker;
 
-pub use lanes::{CpuLane, IdleSpan, Lanes, ThreadLane, Windows, window};
-pub use tracker::{Coverage, Tracker, Warnings};
+pub use lanes::{CpuLane, IdleSpan, LaneWindows, ThreadLane, WindowLanes, window};
+pub use tracker::{Coverage, Tracker, TrackerWarnings};
 
 use punctual_core::event::{FunctionId, PointId, PointKind, TaskState};
 use punctual_core::{EventKind, MonotonicNs, Nanos, Tid};
@@ -244,7 +244,7 @@ pub struct GapMark {
 
 /// Takes the output of a [`Tracker`]: each span at its end. Spans of zero length are dropped,
 /// except for interrupts, system calls, scopes and functions.
-pub trait Sink {
+pub trait SpanSink {
     /// A span of a thread state.
     fn thread(&mut self, _span: &ThreadSpan) {}
     /// A span of a task on a CPU.
@@ -271,7 +271,7 @@ pub trait Sink {
 }
 
 /// Two sinks for one pass.
-impl<A: Sink, B: Sink> Sink for (A, B) {
+impl<A: SpanSink, B: SpanSink> SpanSink for (A, B) {
     fn thread(&mut self, span: &ThreadSpan) {
         self.0.thread(span);
         self.1.thread(span);

@@ -11,7 +11,7 @@ pub const BUCKETS: usize = 400;
 
 /// The values of one point over time.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Curve {
+pub struct PointCurve {
     pub point: PointId,
     /// Its first value (0) or its second (1).
     pub index: usize,
@@ -34,7 +34,7 @@ pub struct ValueBucket {
 }
 
 #[derive(Clone, Copy, Default)]
-struct Sums {
+struct ValueSums {
     count: u64,
     min: i64,
     max: i64,
@@ -46,7 +46,7 @@ pub struct Curves {
     began: MonotonicNs,
     width: i64,
     buckets: usize,
-    all: BTreeMap<(PointId, usize), Vec<Sums>>,
+    all: BTreeMap<(PointId, usize), Vec<ValueSums>>,
     untracked: u64,
 }
 
@@ -69,16 +69,17 @@ impl Curves {
                 self.untracked += 1;
                 continue;
             }
-            let curve = self.all.entry(key).or_insert_with(|| vec![Sums::default(); self.buckets]);
+            let curve =
+                self.all.entry(key).or_insert_with(|| vec![ValueSums::default(); self.buckets]);
             curve[place.min(self.buckets - 1)].add(*value);
         }
     }
 
     /// The curves, and the number of values in none.
-    pub fn finish(self) -> (Vec<Curve>, u64) {
+    pub fn finish(self) -> (Vec<PointCurve>, u64) {
         let Curves { began, width, all, untracked, .. } = self;
         let start = |place: usize| began + Nanos(width) * place as i64;
-        let curve = |((point, index), sums): ((PointId, usize), Vec<Sums>)| Curve {
+        let curve = |((point, index), sums): ((PointId, usize), Vec<ValueSums>)| PointCurve {
             point,
             index,
             buckets: sums
@@ -92,7 +93,7 @@ impl Curves {
     }
 }
 
-impl Sums {
+impl ValueSums {
     fn add(&mut self, value: i64) {
         let first = self.count == 0;
         self.min = if first { value } else { self.min.min(value) };
@@ -102,7 +103,7 @@ impl Sums {
     }
 
     fn finish(&self, start: MonotonicNs) -> Option<ValueBucket> {
-        let Sums { count, min, max, sum } = *self;
+        let ValueSums { count, min, max, sum } = *self;
         (count > 0).then(|| ValueBucket { start, count, min, mean: sum as f64 / count as f64, max })
     }
 }

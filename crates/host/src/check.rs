@@ -2,7 +2,7 @@
 //!
 //! A rule is one short function over a [`Context`] and one entry in the table of its group
 //! (`check/rules/`). It judges facts that [`crate::environment`] read, or reads a file of its own
-//! through the context. An unreadable fact makes the verdict [`Verdict::Unknown`], never a guess.
+//! through the context. An unreadable fact makes the verdict [`RuleVerdict::Unknown`], never a guess.
 
 mod cgroups;
 mod context;
@@ -15,10 +15,10 @@ mod tasks;
 #[cfg(test)]
 pub(crate) mod testing;
 
-pub use cgroups::{Mount, mount_of};
+pub use cgroups::{CgroupMount, mount_of};
 pub use context::{Chosen, Context};
-pub use outcome::{Fix, Outcome, Verdict, Write};
-pub use rules::{Group, Rule, rules};
+pub use outcome::{CheckOutcome, Fix, FixWrite, RuleVerdict};
+pub use rules::{Rule, RuleGroup, rules};
 
 use punctual_core::{Finding, Severity};
 use serde::{Deserialize, Serialize};
@@ -32,7 +32,7 @@ pub struct RuleResult {
     pub group: String,
     /// The expected state.
     pub title: String,
-    pub verdict: Verdict,
+    pub verdict: RuleVerdict,
     /// Whether there was anything to judge: a rule for a device that the machine lacks is `ok` and
     /// does not apply.
     pub applies: bool,
@@ -47,7 +47,7 @@ pub struct RuleResult {
     /// The command or the change of the boot parameters that fixes it.
     pub fix: Option<String>,
     /// The writes with the same effect, if `check --fix` can make them.
-    pub writes: Vec<Write>,
+    pub writes: Vec<FixWrite>,
 }
 
 /// Evaluates all rules, in the order of the table.
@@ -82,9 +82,9 @@ fn judge(rule: &Rule, context: &Context) -> RuleResult {
 pub fn to_findings(results: &[RuleResult]) -> Vec<Finding> {
     let finding = |result: &RuleResult| {
         let severity = match result.verdict {
-            Verdict::Warning => Severity::Warning,
-            Verdict::Bad => Severity::Bad,
-            Verdict::Ok | Verdict::Advice | Verdict::Unknown => return None,
+            RuleVerdict::Warning => Severity::Warning,
+            RuleVerdict::Bad => Severity::Bad,
+            RuleVerdict::Ok | RuleVerdict::Advice | RuleVerdict::Unknown => return None,
         };
         let finding = Finding::new(&result.id, severity, Finding::READINESS, &*result.message)
             .evidence(&*result.evidence);

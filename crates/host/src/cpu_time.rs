@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 /// Ticks of one CPU, or of all combined, since boot.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Ticks {
+pub struct CpuTicks {
     /// All ticks: guest time is included in user time and is not added twice.
     pub total: u64,
     /// Idle or waiting for I/O.
@@ -20,8 +20,8 @@ pub struct Ticks {
 /// A reading of /proc/stat.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct CpuTimes {
-    pub all: Ticks,
-    pub cpus: BTreeMap<u32, Ticks>,
+    pub all: CpuTicks,
+    pub cpus: BTreeMap<u32, CpuTicks>,
 }
 
 /// Shares of an interval, each 0 to 1.
@@ -34,7 +34,7 @@ pub struct TimeShares {
     pub interrupts: f64,
 }
 
-fn parse_line(line: &str) -> Option<(&str, Ticks)> {
+fn parse_line(line: &str) -> Option<(&str, CpuTicks)> {
     let mut words = line.split_ascii_whitespace();
     let name = words.next()?;
     // user nice system idle iowait irq softirq steal guest guest_nice
@@ -44,7 +44,7 @@ fn parse_line(line: &str) -> Option<(&str, Ticks)> {
         let total = fields.iter().fold(0u64, |sum, n| sum.saturating_add(*n));
         let (idle, interrupts) =
             (field(3).saturating_add(field(4)), field(5).saturating_add(field(6)));
-        (name, Ticks { total, idle, steal: field(7), interrupts })
+        (name, CpuTicks { total, idle, steal: field(7), interrupts })
     })
 }
 
@@ -77,8 +77,8 @@ impl CpuTimes {
     }
 }
 
-impl Ticks {
-    fn since(&self, earlier: &Ticks) -> Option<TimeShares> {
+impl CpuTicks {
+    fn since(&self, earlier: &CpuTicks) -> Option<TimeShares> {
         // The counters of a CPU can decrease slightly (idle accounting): a share is never negative.
         let total = self.total.checked_sub(earlier.total).filter(|n| *n > 0)? as f64;
         let share = |now: u64, then: u64| (now.saturating_sub(then) as f64 / total).min(1.0);

@@ -19,13 +19,15 @@ mod topology;
 
 pub use boot_list::{BootList, ListReader};
 pub use config::{ConfigSource, KernelConfig, OPTIONS};
-pub use counters::Counters;
+pub use counters::KernelCounters;
 pub use cpu::{CpuInfo, Frequency, IdleState, Kilohertz};
 pub use interrupts::{InterruptLine, Interrupts};
-pub use kernel::{CommandLine, IsolCpus, Kernel, Tick};
-pub use machine::{Bytes, ClockSource, Hypervisor, Machine, Memory, RtThrottling, TscFlags};
+pub use kernel::{IsolCpus, KernelCommandLine, RunningKernel, TimerTick};
+pub use machine::{
+    ClockSource, Hypervisor, Machine, MachineMemory, MemorySize, RtThrottling, TscFlags,
+};
 pub use preemption::{Preemption, PreemptionModel};
-pub use settings::{SETTINGS, Settings};
+pub use settings::{KernelSettings, SETTINGS};
 pub use topology::{Cache, CpuPlace, Node, Topology};
 
 pub(crate) use read::{cpu_list, number, text};
@@ -39,7 +41,7 @@ use serde::{Deserialize, Serialize};
 #[serde(default)]
 pub struct Environment {
     /// Version, command line, configuration, preemption and tick.
-    pub kernel: Kernel,
+    pub kernel: RunningKernel,
     pub machine: Machine,
     /// The source of time.
     pub clock: ClockSource,
@@ -53,13 +55,13 @@ pub struct Environment {
     pub idle_governor: Fact<String>,
     /// The share of the CPU that the kernel allows real-time tasks.
     pub rt_throttling: Fact<RtThrottling>,
-    pub memory: Memory,
+    pub memory: MachineMemory,
     /// Kernel files that hold one setting each, by path.
-    pub settings: Settings,
+    pub settings: KernelSettings,
     /// Interrupts, steal time and SMIs at the beginning of the run.
-    pub before: Counters,
+    pub before: KernelCounters,
     /// The same at its end; not asked until then.
-    pub after: Counters,
+    pub after: KernelCounters,
 }
 
 /// Reads everything but [`Environment::after`], each file once. Takes some milliseconds.
@@ -67,16 +69,16 @@ pub fn capture(files: &dyn Files) -> Environment {
     let topology = Topology::read(files);
     let machine = Machine::read(files);
     Environment {
-        kernel: Kernel::read(files),
+        kernel: RunningKernel::read(files),
         clock: ClockSource::read(files),
         cpus: cpu::read_all(files, &topology),
         idle_driver: text(files, "/sys/devices/system/cpu/cpuidle/current_driver"),
         idle_governor: idle_governor(files),
         rt_throttling: RtThrottling::read(files),
-        memory: Memory::read(files),
-        settings: Settings::read(files),
-        before: Counters::read(files, &topology, &machine),
-        after: Counters::default(),
+        memory: MachineMemory::read(files),
+        settings: KernelSettings::read(files),
+        before: KernelCounters::read(files, &topology, &machine),
+        after: KernelCounters::default(),
         topology,
         machine,
     }
@@ -85,7 +87,7 @@ pub fn capture(files: &dyn Files) -> Environment {
 impl Environment {
     /// Reads [`Environment::after`], at the end of the run.
     pub fn close(&mut self, files: &dyn Files) {
-        self.after = Counters::read(files, &self.topology, &self.machine);
+        self.after = KernelCounters::read(files, &self.topology, &self.machine);
     }
 }
 

@@ -1,6 +1,6 @@
 //! Reserves CPUs for real time, and reverts it.
 //!
-//! A partition is made in three steps. [`plan()`] compares the system with the [`Request`] and
+//! A partition is made in three steps. [`plan()`] compares the system with the [`PartitionRequest`] and
 //! returns an ordered list of changes; it changes nothing. [`create`] makes each of them through a
 //! [`crate::journal`], which records how to revert it before it is made. [`undo`] reverts them,
 //! also after kill -9 at any moment.
@@ -30,15 +30,15 @@ pub mod tweaks;
 
 pub use cpusets::Cpusets;
 pub use create::{CreateError, Partition, create};
-pub use enter::{EnterError, Entered, Entry, enter_self, move_process};
+pub use enter::{EnterError, Entered, EnteredPartition, enter_self, move_process};
 pub use evict::{Eviction, NotMovedTask};
-pub use list::{Member, PartitionView, list};
-pub use machine::{Machine, check_rights};
-pub use pending::{Pending, Standing, pending};
-pub use plan::{Change, Plan, Skipped, Step, plan};
-pub use request::{MAX_NAME, Request, Target, check_name, parse_cpus, parse_cpus_on};
+pub use list::{PartitionTask, PartitionView, list};
+pub use machine::{MachineSplit, check_rights};
+pub use pending::{JournalState, Pending, pending};
+pub use plan::{Change, IsolationPlan, PlanStep, Skipped, plan};
+pub use request::{MAX_NAME, PartitionRequest, TargetCpus, check_name, parse_cpus, parse_cpus_on};
 pub use sampling::{Activity, CpuActivity, InterruptActivity, Sampling, TaskActivity, sample};
-pub use status::{InForce, Status, status};
+pub use status::{InForce, PartitionStatus, status};
 
 pub use crate::journal::tasks::Membership;
 

@@ -24,14 +24,14 @@ pub mod tasks;
 pub mod undo;
 pub mod value;
 
-pub use apply::{Effect, RequestedWrite, StepResult};
+pub use apply::{ChangeResult, RequestedWrite, StepResult};
 pub use report::UndoReport;
-pub use saved::{Saved, put_aside_stale, read_all};
-pub use store::{Directory, Lock, Store};
+pub use saved::{SavedJournal, put_aside_stale, read_all};
+pub use store::{JournalDirectory, JournalLock, Store};
 pub use undo::{IfChanged, undo};
 
 use crate::files::{FileError, Files};
-use record::{Begin, Event, Purpose, Record, VERSION};
+use record::{ChangePurpose, JournalBegin, JournalEvent, JournalRecord, VERSION};
 use std::io;
 use std::time::Duration;
 
@@ -75,12 +75,12 @@ const LOCK_TRIES: u32 = 25;
 const LOCK_PAUSE: Duration = Duration::from_millis(20);
 
 /// Takes the lock, or reports its holder.
-pub fn lock(store: &dyn Store) -> Result<Lock, JournalError> {
+pub fn lock(store: &dyn Store) -> Result<JournalLock, JournalError> {
     wait_for_lock(store)?.ok_or_else(|| JournalError::Busy(store.place()))
 }
 
 /// Takes the lock; `None` if another process holds it longer than a look at the journals takes.
-pub(crate) fn wait_for_lock(store: &dyn Store) -> Result<Option<Lock>, JournalError> {
+pub(crate) fn wait_for_lock(store: &dyn Store) -> Result<Option<JournalLock>, JournalError> {
     for _ in 1..LOCK_TRIES {
         if let Some(lock) = store.lock().map_err(in_store(store, "lock", ""))? {
             return Ok(Some(lock));
@@ -109,13 +109,13 @@ impl<'a> Journal<'a> {
     pub fn begin(
         store: &'a dyn Store,
         files: &dyn Files,
-        purpose: Purpose,
+        purpose: ChangePurpose,
         for_writer_only: bool,
     ) -> Result<Journal<'a>, JournalError> {
         let writer = tasks::own_id(files)?;
         let boot_id = boot_id(files)?;
         let mut journal = Journal { store, name: saved::next_name(store)?, next_seq: 0, bytes: 0 };
-        journal.append(Event::Begin(Begin {
+        journal.append(JournalEvent::Begin(JournalBegin {
             version: VERSION,
             purpose,
             boot_id,
@@ -126,7 +126,7 @@ impl<'a> Journal<'a> {
     }
 
     /// Continues a journal of another process; an incomplete last line is removed first.
-    pub fn resume(store: &'a dyn Store, saved: &Saved) -> Result<Journal<'a>, JournalError> {
+    pub fn resume(store: &'a dyn Store, saved: &SavedJournal) -> Result<Journal<'a>, JournalError> {
         if saved.torn {
             store.cut(&saved.name, saved.whole_bytes).map_err(in_store(
                 store,
@@ -149,15 +149,15 @@ impl<'a> Journal<'a> {
 
     /// Records that every change has been made.
     pub fn ready(&mut self) -> Result<(), JournalError> {
-        self.append(Event::Ready {}).map(drop)
+        self.append(JournalEvent::Ready {}).map(drop)
     }
 
     /// Adds a record and returns its number. The record is on the disk on return.
-    fn append(&mut self, event: Event) -> Result<u64, JournalError> {
+    fn append(&mut self, event: JournalEvent) -> Result<u64, JournalError> {
         let seq = self.next_seq;
         let broken =
             |error: serde_json::Error| in_store(self.store, "write", &self.name)(error.into());
-        let mut line = serde_json::to_vec(&Record { seq, event }).map_err(broken)?;
+        let mut line = serde_json::to_vec(&JournalRecord { seq, event }).map_err(broken)?;
         line.push(b'\n');
         if let Err(full) = self.store.append(&self.name, &line) {
             // If this fails as well, the next reader recognises the torn line.

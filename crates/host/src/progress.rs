@@ -9,7 +9,7 @@ const TICK: Nanos = Nanos(10_000_000);
 
 /// The work of a process since it began, of all its threads together.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Done {
+pub struct ProcessWork {
     pub cpu_time: Nanos,
     /// The number of times its threads were switched in.
     pub switches: u64,
@@ -51,8 +51,8 @@ fn threads(files: &dyn Files, pid: i32) -> Vec<String> {
 }
 
 /// The work of a process; `None` if it is gone, or this user may not read it.
-pub fn of_process(files: &dyn Files, pid: i32) -> Option<Done> {
-    let mut done = Done::default();
+pub fn of_process(files: &dyn Files, pid: i32) -> Option<ProcessWork> {
+    let mut done = ProcessWork::default();
     let mut known = false;
     for tid in threads(files, pid) {
         // CPU time in ns, time spent waiting, time slices
@@ -122,7 +122,7 @@ mod tests {
             Command::new("sh").args(["-c", "sleep 60 & while :; do :; done"]).spawn().unwrap();
         let root = child.id() as i32;
         let until = Instant::now() + Duration::from_secs(30);
-        let (mut all, mut busy) = (Vec::new(), Done::default());
+        let (mut all, mut busy) = (Vec::new(), ProcessWork::default());
         while (all.len() < 2 || busy.cpu_time < Nanos::from_millis(50)) && Instant::now() < until {
             std::thread::sleep(Duration::from_millis(10));
             all = tree(&files, root).unwrap();

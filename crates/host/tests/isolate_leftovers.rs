@@ -4,12 +4,14 @@
 use crate::isolate_support::Kernel;
 use crate::isolate_support::killing::{Death, Fate, Memory, MortalFiles};
 use crate::isolate_support::machine::{PF_KTHREAD, PF_NO_SETAFFINITY, set, task, v1, v2};
-use punctual_host::isolate::{self, CreateError, Entry, Membership, Request, Standing, Target};
+use punctual_host::isolate::{
+    self, CreateError, EnteredPartition, JournalState, Membership, PartitionRequest, TargetCpus,
+};
 use punctual_host::journal::{IfChanged, Store, UndoReport};
 use std::panic::{AssertUnwindSafe, catch_unwind, panic_any};
 
-fn cpu3() -> Request {
-    Request::new(Target::Cpus(set("3")))
+fn cpu3() -> PartitionRequest {
+    PartitionRequest::new(TargetCpus::Cpus(set("3")))
 }
 
 fn undo(kernel: &Kernel, store: &Memory) -> UndoReport {
@@ -111,7 +113,7 @@ fn undo_leaves_a_kernel_thread_that_was_bound_meanwhile() {
 #[test]
 fn a_process_that_was_excluded_is_not_moved() {
     let (kernel, store) = (v1("cpuset."), Memory::default());
-    let request = Request { leave: vec![100], ..cpu3() };
+    let request = PartitionRequest { leave: vec![100], ..cpu3() };
     let partition = isolate::create(&request, &kernel, &store).unwrap();
     let root = kernel.with(|state| state.mount.clone());
     assert_eq!([cgroup(&kernel, 100), cgroup(&kernel, 101)], [root.clone(), root]);
@@ -162,17 +164,21 @@ fn leftovers_of_a_killed_command_are_reported_by_the_next() {
     let fate = Fate::new(Some(20), &Unwinding);
     let files = MortalFiles { inner: &kernel, fate: &fate };
     let _ = catch_unwind(AssertUnwindSafe(|| isolate::create(&cpu3(), &files, &store).map(drop)));
-    assert_eq!(standing(&kernel, &store), Some((Standing::HalfMade, true)));
+    assert_eq!(standing(&kernel, &store), Some((JournalState::HalfMade, true)));
     assert!(undo(&kernel, &store).is_complete());
     isolate::create(&cpu3(), &kernel, &store).unwrap();
-    assert_eq!(standing(&kernel, &store), Some((Standing::InForce, false)));
+    assert_eq!(standing(&kernel, &store), Some((JournalState::InForce, false)));
     assert!(undo(&kernel, &store).is_complete());
 
-    let request = Request { for_this_process: true, ..cpu3() };
+    let request = PartitionRequest { for_this_process: true, ..cpu3() };
     isolate::create(&request, &kernel, &store).unwrap();
-    assert_eq!(standing(&kernel, &store), Some((Standing::InForce, false)), "its process lives");
+    assert_eq!(
+        standing(&kernel, &store),
+        Some((JournalState::InForce, false)),
+        "its process lives"
+    );
     kernel.with(|state| state.tasks.get_mut(&state.own).unwrap().start += 1);
-    assert_eq!(standing(&kernel, &store), Some((Standing::Abandoned, true)));
+    assert_eq!(standing(&kernel, &store), Some((JournalState::Abandoned, true)));
 }
 
 #[test]
@@ -234,7 +240,7 @@ fn moved_tasks_are_restored_with_their_affinity() {
         let store = Memory::default();
         let before = kernel.snapshot();
         isolate::create(&cpu3(), &kernel, &store).unwrap();
-        let entry = Entry { partition: "rt".into(), ..Entry::default() };
+        let entry = EnteredPartition { partition: "rt".into(), ..EnteredPartition::default() };
         let entered =
             isolate::move_process(&kernel, &store, 100, Membership::Process, &entry).unwrap();
         assert_eq!(
@@ -257,9 +263,10 @@ fn an_experiment_has_threads_in_each_half() {
         // The experiment is process 100, with the thread 101.
         kernel.with(|state| state.own = 100);
         let before = kernel.snapshot();
-        isolate::create(&Request { for_this_process: true, ..cpu3() }, &kernel, &store).unwrap();
+        isolate::create(&PartitionRequest { for_this_process: true, ..cpu3() }, &kernel, &store)
+            .unwrap();
         let go = |tid: i32, half: &str, membership| {
-            let entry = Entry { partition: half.into(), ..Entry::default() };
+            let entry = EnteredPartition { partition: half.into(), ..EnteredPartition::default() };
             isolate::move_process(&kernel, &store, tid, membership, &entry).map(drop)
         };
         if kernel.with(|state| !state.v1) {
@@ -285,12 +292,12 @@ fn an_experiment_has_threads_in_each_half() {
 fn moving_a_process_is_refused_with_the_reason() {
     let (kernel, store) = (v1("cpuset."), Memory::default());
     isolate::create(&cpu3(), &kernel, &store).unwrap();
-    let into = |name: &str, cpus: Option<&str>| Entry {
+    let into = |name: &str, cpus: Option<&str>| EnteredPartition {
         partition: name.into(),
         cpus: cpus.map(set),
         scheduling: None,
     };
-    let refused = |tid: i32, entry: Entry, membership| {
+    let refused = |tid: i32, entry: EnteredPartition, membership| {
         isolate::move_process(&kernel, &store, tid, membership, &entry).unwrap_err().to_string()
     };
     let whole = Membership::Process;

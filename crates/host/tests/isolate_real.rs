@@ -7,9 +7,11 @@ mod isolate_support;
 use isolate_support::killing::{Death, Fate, MortalFiles, MortalStore};
 use punctual_core::CpuSet;
 use punctual_host::files::{Files, Root};
-use punctual_host::isolate::{self, Change, Cpusets, Request, Target};
+use punctual_host::isolate::{self, Change, Cpusets, PartitionRequest, TargetCpus};
 use punctual_host::journal::apply::RequestedWrite;
-use punctual_host::journal::{self, Directory, IfChanged, Journal, Lock, Store, tasks};
+use punctual_host::journal::{
+    self, IfChanged, Journal, JournalDirectory, JournalLock, Store, tasks,
+};
 use punctual_sys::attributes;
 use std::collections::BTreeMap;
 use std::os::unix::process::ExitStatusExt;
@@ -23,8 +25,8 @@ const ORDER: &str = "PUNCTUAL_TEST_ORDER";
 const IN_GUEST: &str = "PUNCTUAL_TEST_IN_GUEST";
 
 /// There is only one machine: its tests take turns, also with those of other processes.
-fn take_turn() -> Lock {
-    let turns = Directory::at("/run/punctual-tests");
+fn take_turn() -> JournalLock {
+    let turns = JournalDirectory::at("/run/punctual-tests");
     for _ in 0..600 {
         if let Some(turn) = turns.lock().unwrap() {
             return turn;
@@ -53,7 +55,7 @@ fn lacking() -> Option<String> {
         Ok(plan) if plan.machine.housekeeping.is_empty() => return Some("a second CPU".into()),
         Ok(_) => {}
     }
-    match journal::read_all(&Directory::system()) {
+    match journal::read_all(&JournalDirectory::system()) {
         Ok(journals) if journals.is_empty() => None,
         Ok(_) => Some("a machine without changes that punctual made: undo them first".into()),
         Err(error) => Some(error.to_string()),
@@ -61,7 +63,7 @@ fn lacking() -> Option<String> {
 }
 
 /// The right to change the machine; without it the test is skipped.
-fn turn() -> Option<Lock> {
+fn turn() -> Option<JournalLock> {
     let root = Root::system().read("/proc/self/status").is_ok_and(|status| {
         status
             .lines()
@@ -83,19 +85,19 @@ fn turn() -> Option<Lock> {
 
 /// The last CPU. Process 1 and its children, which may supervise this test, are not moved; CPUs are
 /// not unplugged.
-fn request(files: &dyn Files) -> Request {
+fn request(files: &dyn Files) -> PartitionRequest {
     let online: CpuSet = files.read("/sys/devices/system/cpu/online").unwrap().parse().unwrap();
     let last = online.iter().last().unwrap();
     let processes =
         files.list("/proc").unwrap().into_iter().filter_map(|name| name.parse::<i32>().ok());
     let near_init =
         |pid: &i32| *pid == 1 || tasks::stat(files, *pid).is_ok_and(|stat| stat.parent == 1);
-    Request {
+    PartitionRequest {
         rt_name: "punctual-test-rt".into(),
         nrt_name: "punctual-test-nrt".into(),
         without: vec!["replug".into()],
         leave: processes.filter(near_init).collect(),
-        ..Request::new(Target::Cpus(CpuSet::single(last)))
+        ..PartitionRequest::new(TargetCpus::Cpus(CpuSet::single(last)))
     }
 }
 
@@ -121,13 +123,13 @@ fn child() {
     let Ok(order) = std::env::var(ORDER) else { return };
     let (what, when) = order.split_once(' ').unwrap();
     let fate = Fate::new(when.parse().ok(), &Sigkill);
-    let (root, directory) = (Root::system(), Directory::system());
+    let (root, directory) = (Root::system(), JournalDirectory::system());
     let files = MortalFiles { inner: &root, fate: &fate };
     let store = MortalStore { inner: &directory, fate: &fate, torn: true };
     match what {
         "create" => drop(isolate::create(&request(&root), &files, &store).unwrap()),
         "replug" => {
-            let request = Request { without: Vec::new(), ..request(&root) };
+            let request = PartitionRequest { without: Vec::new(), ..request(&root) };
             drop(isolate::create(&request, &files, &store).unwrap());
         }
         "fix" => drop(Journal::apply_writes(&store, &files, &fixes()).unwrap()),
@@ -267,8 +269,12 @@ struct PutBack;
 
 impl Drop for PutBack {
     fn drop(&mut self) {
-        let _ =
-            journal::undo(&Directory::system(), &Root::system(), IfChanged::Overwrite, |_| true);
+        let _ = journal::undo(
+            &JournalDirectory::system(),
+            &Root::system(),
+            IfChanged::Overwrite,
+            |_| true,
+        );
     }
 }
 
@@ -300,7 +306,7 @@ fn at_every_step(prepare: Option<&str>, what: &str) {
     }
     assert!(deaths > 3, "{what} was killed {deaths} times only");
     println!("{what}: killed {deaths} times, at steps 0 to {step}");
-    let left = Directory::system().names().unwrap();
+    let left = JournalDirectory::system().names().unwrap();
     assert!(!left.iter().any(|name| name.starts_with("journal-")), "{left:?}");
 }
 

@@ -3,11 +3,11 @@
 use crate::isolate_support::killing::Memory;
 use crate::isolate_support::machine::{set, v1, v2};
 use crate::isolate_support::{Cgroup, Kernel};
-use punctual_host::isolate::{self, Request, Target};
+use punctual_host::isolate::{self, PartitionRequest, TargetCpus};
 use punctual_host::journal::Store;
 
 /// A machine's answer to a request; nothing may have changed.
-fn refusal(kernel: &Kernel, request: &Request) -> String {
+fn refusal(kernel: &Kernel, request: &PartitionRequest) -> String {
     let (before, store) = (kernel.snapshot(), Memory::default());
     let error =
         isolate::create(request, kernel, &store).expect_err("it is to be refused").to_string();
@@ -16,8 +16,8 @@ fn refusal(kernel: &Kernel, request: &Request) -> String {
     error
 }
 
-fn cpus(list: &str) -> Request {
-    Request::new(Target::Cpus(set(list)))
+fn cpus(list: &str) -> PartitionRequest {
+    PartitionRequest::new(TargetCpus::Cpus(set(list)))
 }
 
 #[test]
@@ -53,7 +53,8 @@ fn cpus_claimed_by_another_cpuset_are_refused() {
 
 #[test]
 fn names() {
-    let named = |rt: &str| refusal(&v1("cpuset."), &Request { rt_name: rt.into(), ..cpus("3") });
+    let named =
+        |rt: &str| refusal(&v1("cpuset."), &PartitionRequest { rt_name: rt.into(), ..cpus("3") });
     insta::assert_snapshot!(named("../../etc"), @"`../../etc` cannot be the name of a partition: it would leave its place in the cgroup tree");
     insta::assert_snapshot!(named("a\u{1b}[2J"), @r"`a\u{1b}[2J` cannot be the name of a partition: it contains a control character");
     insta::assert_snapshot!(named(""), @"`` cannot be the name of a partition: it is empty");
@@ -61,13 +62,15 @@ fn names() {
     let kernel = v2();
     kernel.with(|state| state.make("/sys/fs/cgroup/rt").unwrap());
     insta::assert_snapshot!(refusal(&kernel, &cpus("3")), @"/sys/fs/cgroup/rt exists already: choose other names with --rt-name and --nrt-name, or remove it");
-    let request = Request { without: vec!["irq-afinity".into()], ..cpus("3") };
+    let request = PartitionRequest { without: vec!["irq-afinity".into()], ..cpus("3") };
     insta::assert_snapshot!(refusal(&v2(), &request), @"there is no tweak `irq-afinity`: did you mean `irq-affinity`?");
 }
 
 #[test]
 fn nodes() {
-    let node = |kernel: &Kernel, node: usize| refusal(kernel, &Request::new(Target::Node(node)));
+    let node = |kernel: &Kernel, node: usize| {
+        refusal(kernel, &PartitionRequest::new(TargetCpus::Node(node)))
+    };
     insta::assert_snapshot!(node(&v1("cpuset."), 7), @"NUMA node 7 cannot be a partition: the nodes are 0-1");
     let kernel = v1("cpuset.");
     kernel.set("/sys/devices/system/node/has_memory", "0");
@@ -82,7 +85,8 @@ fn nodes() {
 #[test]
 fn a_node_is_a_partition_with_its_memory() {
     let kernel = v1("cpuset.");
-    isolate::create(&Request::new(Target::Node(1)), &kernel, &Memory::default()).unwrap();
+    isolate::create(&PartitionRequest::new(TargetCpus::Node(1)), &kernel, &Memory::default())
+        .unwrap();
     kernel.with(|state| {
         let mems = |name: &str| state.cgroups[&format!("{}/{name}", state.mount)].mems.clone();
         assert_eq!((mems("rt"), mems("nrt")), ("1".into(), "0".into()));

@@ -4,7 +4,9 @@ use crate::isolate_support::killing::{Death, Fate, Memory, MortalFiles, MortalSt
 use crate::isolate_support::machine::{PF_KTHREAD, PF_NO_SETAFFINITY, set, task, v1, v2};
 use crate::isolate_support::{Kernel, Kind, Refusal as Scripted};
 use punctual_host::files::Files;
-use punctual_host::isolate::{self, Change, CreateError, Refusal, Request, Standing, Target};
+use punctual_host::isolate::{
+    self, Change, CreateError, JournalState, PartitionRequest, Refusal, TargetCpus,
+};
 use punctual_host::journal::apply::RequestedWrite;
 use punctual_host::journal::{IfChanged, Journal, Store, UndoReport};
 use std::panic::{AssertUnwindSafe, catch_unwind, panic_any};
@@ -38,8 +40,8 @@ fn mortal(run: impl FnOnce()) -> bool {
     }
 }
 
-fn cpu3() -> Request {
-    Request::new(Target::Cpus(set("3")))
+fn cpu3() -> PartitionRequest {
+    PartitionRequest::new(TargetCpus::Cpus(set("3")))
 }
 
 fn undo(kernel: &Kernel, store: &dyn Store) -> UndoReport {
@@ -388,7 +390,7 @@ fn undo_retries_on_ebusy_and_reports_refused_settings() {
     assert_eq!((failed, report.is_complete()), (vec!["/proc/sys/vm/stat_interval"], false));
     let standing = isolate::pending(&store, &kernel).unwrap();
     assert!(
-        matches!(&standing[..], [one] if one.standing == Standing::HalfUndone && one.is_leftover())
+        matches!(&standing[..], [one] if one.standing == JournalState::HalfUndone && one.is_leftover())
     );
     assert!(undo(&kernel, &store).is_complete());
     assert_eq!(kernel.snapshot(), before);

@@ -5,8 +5,8 @@
 
 use clap::Parser;
 use punctual_lab::{
-    Accel, Arch, Board, Control, Guest, GuestFile, GuestResult, Job, Kernel, LabError, Outcome,
-    Phase, Progress,
+    Accel, Arch, BootKernel, Guest, GuestBoard, GuestControl, GuestFile, GuestOutcome, GuestPhase,
+    GuestProgress, GuestResult, Job, LabError,
 };
 use punctual_testing as testing;
 use std::io::Write;
@@ -73,8 +73,8 @@ struct Options {
 fn guest(options: &Options) -> Result<Guest, LabError> {
     let arch = if options.arm64 || options.raspi3b { Arch::Arm64 } else { Arch::Amd64 };
     let kernel = match options.kernel.contains('/') {
-        true => Kernel::at(&options.kernel, options.kernel_modules.clone(), arch),
-        false => Kernel::by_name(&options.kernel, arch)?,
+        true => BootKernel::at(&options.kernel, options.kernel_modules.clone(), arch),
+        false => BootKernel::by_name(&options.kernel, arch)?,
     };
     let mut command = options.command.clone();
     let mut programs = options.programs.clone();
@@ -89,7 +89,7 @@ fn guest(options: &Options) -> Result<Guest, LabError> {
         GuestFile::copy(host, path)
     });
     Ok(Guest {
-        board: if options.raspi3b { Board::Raspi3b } else { Board::Usual },
+        board: if options.raspi3b { GuestBoard::Raspi3b } else { GuestBoard::Usual },
         cmdline_extra: options.cmdline.clone(),
         cpus: if options.virtual_time { 1 } else { options.cpus },
         memory_mb: options.memory,
@@ -105,15 +105,15 @@ fn guest(options: &Options) -> Result<Guest, LabError> {
 
 fn run(options: &Options) -> Result<GuestResult, LabError> {
     let mut began = None;
-    guest(options)?.run_watched(&mut |seen: Progress| {
-        if seen.phase == Phase::Job && began.is_none() {
+    guest(options)?.run_watched(&mut |seen: GuestProgress| {
+        if seen.phase == GuestPhase::Job && began.is_none() {
             began = Some(seen.elapsed);
         }
         match (began, options.end_after) {
             (Some(began), Some(after)) if seen.elapsed >= began + Duration::from_secs(after) => {
-                Control::End
+                GuestControl::End
             }
-            _ => Control::GoOn,
+            _ => GuestControl::GoOn,
         }
     })
 }
@@ -130,7 +130,7 @@ fn main() -> ExitCode {
     if options.console {
         eprintln!("{}", result.console_log);
     }
-    if result.outcome != Outcome::Finished {
+    if result.outcome != GuestOutcome::Finished {
         eprintln!("guest: {}", testing::story(&result));
         return ExitCode::FAILURE;
     }

@@ -5,7 +5,7 @@
 //! mirror of the system's own sources and the keyring of Debian's archive. The system's apt state
 //! is not touched.
 
-use crate::cache::Cache;
+use crate::cache::PackageCache;
 use crate::{Arch, LabError, private, tools};
 use std::ffi::OsString;
 use std::fs;
@@ -33,7 +33,7 @@ pub struct Package {
 
 /// One suite for one architecture.
 pub struct Suite<'a> {
-    cache: &'a Cache,
+    cache: &'a PackageCache,
     name: &'a str,
     arch: Arch,
     apt_get: PathBuf,
@@ -44,7 +44,7 @@ pub struct Suite<'a> {
 impl<'a> Suite<'a> {
     /// Opens a suite (`bookworm`, `trixie-backports`), fetching its package lists if they are
     /// missing or too old.
-    pub fn open(cache: &'a Cache, name: &'a str, arch: Arch) -> Result<Suite<'a>, LabError> {
+    pub fn open(cache: &'a PackageCache, name: &'a str, arch: Arch) -> Result<Suite<'a>, LabError> {
         let suite = Suite {
             cache,
             name,
@@ -379,7 +379,7 @@ mod tests {
     fn apt_cache_is_called_once_per_package_until_the_lists_change() {
         use std::os::unix::fs::PermissionsExt;
         let place = tempfile::tempdir().unwrap();
-        let cache = Cache::at(place.path()).unwrap();
+        let cache = PackageCache::at(place.path()).unwrap();
         let program = place.path().join("apt-cache");
         fs::write(
             &program,

@@ -2,7 +2,7 @@
 //! other byte in them is another timeline.
 
 use crate::LabError;
-use crate::cache::Cache;
+use crate::cache::PackageCache;
 use crate::private;
 use crate::ssh::digest_of;
 use rustix::fs::{Timestamps, UTIME_NOW};
@@ -23,7 +23,7 @@ pub struct Artefacts {
 impl Artefacts {
     /// The store in the user's cache.
     pub fn open() -> Result<Artefacts, LabError> {
-        Artefacts::at(Cache::open()?.dir().join("artefacts"))
+        Artefacts::at(PackageCache::open()?.dir().join("artefacts"))
     }
 
     fn at(dir: PathBuf) -> Result<Artefacts, LabError> {

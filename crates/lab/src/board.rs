@@ -1,11 +1,11 @@
 //! Differences between the boards of guests: the return path, the console, and QEMU's options.
 
-use crate::{Arch, Kernel, LabError};
+use crate::{Arch, BootKernel, LabError};
 use std::path::PathBuf;
 
 /// The board of a guest.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Board {
+pub enum GuestBoard {
     /// QEMU's best board for the architecture: `pc`, or `virt` of arm64. Results return through
     /// virtio ports.
     #[default]
@@ -20,22 +20,22 @@ const RASPI_TREE: &str = "broadcom/bcm2837-rpi-3-b.dtb";
 pub(crate) const RASPI_CPUS: u32 = 4;
 pub(crate) const RASPI_MEMORY_MB: u32 = 1024;
 
-impl Board {
+impl GuestBoard {
     /// The modules of the return path. The Pi's are those of its card's controller (sdhost), and of
     /// the watchdog, which powers it off and resets it after a panic; without it, it halts while
     /// QEMU continues.
     pub(crate) fn modules(self) -> &'static [&'static str] {
         match self {
-            Board::Usual => &["virtio_pci", "virtio_console"],
-            Board::Raspi3b => &["mmc_block", "bcm2835", "bcm2835_wdt"],
+            GuestBoard::Usual => &["virtio_pci", "virtio_console"],
+            GuestBoard::Raspi3b => &["mmc_block", "bcm2835", "bcm2835_wdt"],
         }
     }
 
     /// The init's functions for this board.
     pub(crate) fn way(self) -> &'static str {
         match self {
-            Board::Usual => include_str!("way_ports.sh"),
-            Board::Raspi3b => include_str!("way_card.sh"),
+            GuestBoard::Usual => include_str!("way_ports.sh"),
+            GuestBoard::Raspi3b => include_str!("way_card.sh"),
         }
     }
 
@@ -43,8 +43,8 @@ impl Board {
     /// belongs to Bluetooth in the device tree.
     pub(crate) fn console(self, arch: Arch) -> &'static str {
         match self {
-            Board::Usual => arch.console(),
-            Board::Raspi3b => "ttyS1",
+            GuestBoard::Usual => arch.console(),
+            GuestBoard::Raspi3b => "ttyS1",
         }
     }
 
@@ -52,8 +52,8 @@ impl Board {
     ///
     /// # Errors
     /// [`LabError::Missing`] if the kernel came without.
-    pub(crate) fn device_tree(self, kernel: &Kernel) -> Result<Option<PathBuf>, LabError> {
-        if self == Board::Usual {
+    pub(crate) fn device_tree(self, kernel: &BootKernel) -> Result<Option<PathBuf>, LabError> {
+        if self == GuestBoard::Usual {
             return Ok(None);
         }
         let below =
@@ -70,7 +70,7 @@ impl Board {
 
     /// Additional words for the kernel's command line.
     pub(crate) fn words(self, cpus: u32) -> Option<String> {
-        (self == Board::Raspi3b).then(|| format!("maxcpus={cpus}"))
+        (self == GuestBoard::Raspi3b).then(|| format!("maxcpus={cpus}"))
     }
 
     /// QEMU's options for the machine, its CPUs and memory, without the console. The Pi always has
@@ -78,8 +78,8 @@ impl Board {
     /// time.
     pub(crate) fn machine(self, arch: Arch, cpus: u32, memory_mb: u32) -> String {
         match self {
-            Board::Usual => format!("-machine {} -smp {cpus} -m {memory_mb}", arch.machine()),
-            Board::Raspi3b => {
+            GuestBoard::Usual => format!("-machine {} -smp {cpus} -m {memory_mb}", arch.machine()),
+            GuestBoard::Raspi3b => {
                 format!(
                     "-machine raspi3b -smp {RASPI_CPUS} -m {memory_mb} -global \
                      bcm2837.enabled-cpus={cpus}"

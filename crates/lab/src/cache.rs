@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 /// The directory of apt's package lists and the unpacked packages, closed to other users. It can be
 /// removed at any time when no guest runs; everything in it is fetched again.
 #[derive(Clone, Debug)]
-pub struct Cache {
+pub struct PackageCache {
     dir: PathBuf,
 }
 
@@ -18,17 +18,17 @@ pub(crate) struct CacheLock {
     _file: fs::File,
 }
 
-impl Cache {
+impl PackageCache {
     /// The user's cache: `$XDG_CACHE_HOME/punctual` if set, /var/cache/punctual if writable, else
     /// `~/.cache/punctual`.
-    pub fn open() -> Result<Cache, LabError> {
+    pub fn open() -> Result<PackageCache, LabError> {
         let absolute =
             |name| std::env::var_os(name).map(PathBuf::from).filter(|dir| dir.is_absolute());
         if let Some(dir) = absolute("XDG_CACHE_HOME") {
-            return Cache::at(dir.join("punctual"));
+            return PackageCache::at(dir.join("punctual"));
         }
-        Cache::at("/var/cache/punctual").or_else(|error| match absolute("HOME") {
-            Some(home) => Cache::at(home.join(".cache/punctual")),
+        PackageCache::at("/var/cache/punctual").or_else(|error| match absolute("HOME") {
+            Some(home) => PackageCache::at(home.join(".cache/punctual")),
             None => Err(error),
         })
     }
@@ -37,8 +37,8 @@ impl Cache {
     ///
     /// # Errors
     /// Another user owns the directory, or may write to it.
-    pub fn at(dir: impl Into<PathBuf>) -> Result<Cache, LabError> {
-        let cache = Cache { dir: dir.into() };
+    pub fn at(dir: impl Into<PathBuf>) -> Result<PackageCache, LabError> {
+        let cache = PackageCache { dir: dir.into() };
         private::directory(&cache.dir)?;
         // Only trying shows whether it is writable; the lock file is needed anyway.
         private::lock_file(&cache.lock_path())?;

@@ -42,7 +42,7 @@ pub fn unload(dir: &Path) -> Result<(), LabError> {
     fs::write(&at, &status).map_err(LabError::io("write", &at))?;
     let table = text(open()?, 1).map_err(LabError::io("read", &path))?;
     for line in table.lines() {
-        let part = Part::parse(line)
+        let part = CardPart::parse(line)
             .ok_or_else(|| malformed(format!("invalid line in its table: {line}")))?;
         let at = dir.join(part.name);
         let mut file = fs::File::create(&at).map_err(LabError::io("create", &at))?;
@@ -66,16 +66,16 @@ fn text(mut card: impl Read + Seek, block: u64) -> io::Result<String> {
 
 /// A line of the table.
 #[derive(Debug, PartialEq, Eq)]
-struct Part {
+struct CardPart {
     name: &'static str,
     start: u64,
     length: u64,
     sum: String,
 }
 
-impl Part {
+impl CardPart {
     /// Parses `results 2 1234 SHA256`; `None` if it would not be on the card.
-    fn parse(line: &str) -> Option<Part> {
+    fn parse(line: &str) -> Option<CardPart> {
         let mut words = line.split(' ');
         let name = words.next()?;
         let name = PARTS.into_iter().find(|known| *known == name)?;
@@ -83,7 +83,7 @@ impl Part {
         let length = words.next()?.parse().ok()?;
         let sum = words.next()?.to_owned();
         let fits = start.checked_add(length)? <= CARD_BYTES && words.next().is_none();
-        fits.then_some(Part { name, start, length, sum })
+        fits.then_some(CardPart { name, start, length, sum })
     }
 
     fn copy(&self, mut card: impl Read + Seek, to: &mut dyn Write) -> Result<(), String> {
@@ -160,8 +160,8 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn no_line_panics(line in "\\PC{0,60}", block: u64, length: u64) {
-            let _ = Part::parse(&line);
-            let part = Part::parse(&format!("results {block} {length} x"));
+            let _ = CardPart::parse(&line);
+            let part = CardPart::parse(&format!("results {block} {length} x"));
             proptest::prop_assert!(part.is_none_or(|part| part.start + part.length <= CARD_BYTES));
         }
     }

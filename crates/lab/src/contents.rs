@@ -1,13 +1,13 @@
 //! The contents of a guest before it boots: the lab's own files, modules, the job, the given files.
 
 use crate::apt::Suite;
-use crate::cache::Cache;
+use crate::cache::PackageCache;
 use crate::foreign;
 use crate::guest::{Guest, GuestFile, absolute};
-use crate::initramfs::{Source, Tree};
+use crate::initramfs::{FileSource, InitramfsTree};
 use crate::libraries::{Libraries, Linkage};
 use crate::modules::Modules;
-use crate::{Kernel, LabError};
+use crate::{BootKernel, LabError};
 use std::path::{Path, PathBuf};
 
 /// The directory of the lab's own files in the guest, without the leading slash.
@@ -31,9 +31,9 @@ const GROUND_FILES: [(&str, &str); 2] =
 /// The contents of a guest.
 pub struct Contents {
     /// The contents at boot.
-    pub base: Tree,
+    pub base: InitramfsTree,
     /// The contents that differ between jobs.
-    pub job: Tree,
+    pub job: InitramfsTree,
     /// Whether the base can read the job after booting.
     pub resumes: bool,
 }
@@ -43,10 +43,10 @@ impl Contents {
     pub fn of(guest: &Guest) -> Result<Contents, LabError> {
         let mut base = tree(guest)?;
         let resumes = guest.can_resume() && add_job_module(guest, &mut base)?;
-        let small = |file: &&GuestFile| matches!(file.source, Source::Bytes(_));
+        let small = |file: &&GuestFile| matches!(file.source, FileSource::Bytes(_));
         let bytes = |file: &GuestFile| match &file.source {
-            Source::Bytes(bytes) => bytes.len(),
-            Source::Host(_) => 0,
+            FileSource::Bytes(bytes) => bytes.len(),
+            FileSource::Host(_) => 0,
         };
         let mut late = vec![JOB.to_owned()];
         if guest.files.iter().map(bytes).sum::<usize>() <= JOB_BYTES_MAX && !guest.share_host {
@@ -60,11 +60,11 @@ impl Contents {
 }
 
 /// Adds the module that reads the job, if the kernel has it as a module.
-fn add_job_module(guest: &Guest, tree: &mut Tree) -> Result<bool, LabError> {
+fn add_job_module(guest: &Guest, tree: &mut InitramfsTree) -> Result<bool, LabError> {
     let Some(dir) = &guest.kernel.modules else { return Ok(false) };
     match Modules::open(dir)?.closure([JOB_MODULE]).as_deref() {
         Ok([module]) => {
-            let source = Source::Bytes(module.data.clone());
+            let source = FileSource::Bytes(module.data.clone());
             tree.file("", JOB_MODULE_FILE, source, 0o644)?;
             Ok(true)
         }
@@ -74,21 +74,26 @@ fn add_job_module(guest: &Guest, tree: &mut Tree) -> Result<bool, LabError> {
 }
 
 /// The guest's first file system.
-fn tree(guest: &Guest) -> Result<Tree, LabError> {
-    let mut tree = Tree::new();
+fn tree(guest: &Guest) -> Result<InitramfsTree, LabError> {
+    let mut tree = InitramfsTree::new();
     ["proc", "sys", "dev", "run", "tmp", "root", "results", "punctual/applets"]
         .iter()
         .for_each(|dir| tree.directory(dir));
-    let script = |text: &str| Source::Bytes(text.as_bytes().to_vec());
+    let script = |text: &str| FileSource::Bytes(text.as_bytes().to_vec());
     GROUND_FILES
         .iter()
         .filter(|_| !guest.share_host)
         .try_for_each(|(path, text)| tree.file("", path, script(text), 0o644))?;
     tree.file("", "/init", script(include_str!("init.sh")), 0o755)?;
     tree.file("", &format!("/{OWN}/way"), script(guest.board.way()), 0o644)?;
-    tree.file("", &format!("/{OWN}/busybox"), Source::Host(busybox(&guest.kernel)?), 0o755)?;
+    tree.file("", &format!("/{OWN}/busybox"), FileSource::Host(busybox(&guest.kernel)?), 0o755)?;
     if guest.padding > 0 {
-        tree.file("", &format!("/{OWN}/padding"), Source::Bytes(vec![0; guest.padding]), 0o644)?;
+        tree.file(
+            "",
+            &format!("/{OWN}/padding"),
+            FileSource::Bytes(vec![0; guest.padding]),
+            0o644,
+        )?;
     }
     add_modules(guest, &mut tree)?;
 
@@ -104,7 +109,12 @@ fn tree(guest: &Guest) -> Result<Tree, LabError> {
     }
     tree.file(layer, JOB, script(&guest.job.script()), 0o755)?;
     if let (Some(config), Some(release)) = (&guest.kernel.config, guest.kernel.release()) {
-        tree.file(layer, &format!("/boot/config-{release}"), Source::Host(config.clone()), 0o644)?;
+        tree.file(
+            layer,
+            &format!("/boot/config-{release}"),
+            FileSource::Host(config.clone()),
+            0o644,
+        )?;
     }
     for program in &guest.programs {
         add_program(guest, &mut tree, layer, &absolute(program)?)?;
@@ -121,11 +131,11 @@ fn tree(guest: &Guest) -> Result<Tree, LabError> {
     Ok(tree)
 }
 
-fn add_modules(guest: &Guest, tree: &mut Tree) -> Result<(), LabError> {
+fn add_modules(guest: &Guest, tree: &mut InitramfsTree) -> Result<(), LabError> {
     for (place, (name, module)) in guest.drivers.iter().enumerate() {
         // The init loads them in the order of their names: these after all others.
         let path = format!("/{OWN}/modules/own-{place:03}-{name}.ko");
-        tree.file("", &path, Source::Bytes(module.clone()), 0o644)?;
+        tree.file("", &path, FileSource::Bytes(module.clone()), 0o644)?;
     }
     let Some(dir) = &guest.kernel.modules else {
         return match guest.modules.first() {
@@ -140,14 +150,14 @@ fn add_modules(guest: &Guest, tree: &mut Tree) -> Result<(), LabError> {
     let wanted = own.copied().chain(guest.modules.iter().map(String::as_str));
     for (place, module) in Modules::open(dir)?.closure(wanted)?.into_iter().enumerate() {
         let path = format!("/{OWN}/modules/{place:03}-{}.ko", module.name);
-        tree.file("", &path, Source::Bytes(module.data), 0o644)?;
+        tree.file("", &path, FileSource::Bytes(module.data), 0o644)?;
     }
     Ok(())
 }
 
 fn add_program(
     guest: &Guest,
-    tree: &mut Tree,
+    tree: &mut InitramfsTree,
     layer: &str,
     program: &Path,
 ) -> Result<(), LabError> {
@@ -180,7 +190,7 @@ fn add_program(
 
 /// A static busybox for the guest: this machine's own if it has one for that architecture, else
 /// Debian's, fetched.
-fn busybox(kernel: &Kernel) -> Result<PathBuf, LabError> {
+fn busybox(kernel: &BootKernel) -> Result<PathBuf, LabError> {
     let fits = |path: &PathBuf| {
         let linkage = Linkage::read(path).ok().flatten();
         linkage.is_some_and(|l| l.interpreter.is_none() && l.machine == kernel.arch.elf_machine())
@@ -190,7 +200,7 @@ fn busybox(kernel: &Kernel) -> Result<PathBuf, LabError> {
     {
         return Ok(own);
     }
-    let cache = Cache::open()?;
+    let cache = PackageCache::open()?;
     let suite = Suite::open(&cache, kernel.suite(), kernel.arch)?;
     let tree = suite.unpacked(&[suite.candidate("busybox-static")?])?;
     let places = ["bin/busybox", "usr/bin/busybox"].map(|place| tree.join(place));

@@ -8,7 +8,7 @@
 //! with.
 
 use crate::apt::Suite;
-use crate::cache::Cache;
+use crate::cache::PackageCache;
 use crate::{Arch, LabError, tools};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -73,7 +73,7 @@ impl Emulator {
         let (program, package) = arch.qemu();
         // QEMU runs here, whatever architecture it emulates.
         let here = Arch::native()?;
-        let cache = Cache::open()?;
+        let cache = PackageCache::open()?;
         let suite = Suite::open(&cache, SUITE, here)?;
         let tree = suite.unpacked_with_dependencies(&suite.candidate(package)?)?;
         let libraries = tree.join("usr/lib").join(here.multiarch());

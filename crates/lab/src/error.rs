@@ -1,4 +1,4 @@
-//! Errors before and around a guest. The end of a guest itself is an [`Outcome`](crate::Outcome).
+//! Errors before and around a guest. The end of a guest itself is an [`Outcome`](crate::GuestOutcome).
 
 use std::fmt;
 use std::io;
@@ -6,14 +6,14 @@ use std::path::PathBuf;
 
 /// A prerequisite that the machine lacks: a program, a package, a mirror.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Missing {
+pub struct MissingPrerequisite {
     /// The missing item, with the reason if known.
     pub what: String,
     /// The remedy, usually a command.
     pub how_to_install: String,
 }
 
-impl fmt::Display for Missing {
+impl fmt::Display for MissingPrerequisite {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} (to fix: {})", self.what, self.how_to_install)
     }
@@ -24,7 +24,7 @@ impl fmt::Display for Missing {
 pub enum LabError {
     /// A missing item that can be installed. Tests skip on this error only.
     #[error("this machine lacks {0}")]
-    Missing(Missing),
+    Missing(MissingPrerequisite),
     /// The requested guest is impossible.
     #[error("{0}")]
     Request(String),
@@ -48,7 +48,10 @@ pub enum LabError {
 impl LabError {
     /// Shorthand for [`LabError::Missing`].
     pub(crate) fn missing(what: impl Into<String>, how_to_install: impl Into<String>) -> LabError {
-        LabError::Missing(Missing { what: what.into(), how_to_install: how_to_install.into() })
+        LabError::Missing(MissingPrerequisite {
+            what: what.into(),
+            how_to_install: how_to_install.into(),
+        })
     }
     /// For `map_err`: names the action and the path of a failed file operation.
     pub(crate) fn io(

@@ -11,12 +11,12 @@ use crate::accel::Accel;
 use crate::artefacts::Artefacts;
 use crate::contents;
 use crate::emulator::Emulator;
-use crate::initramfs::{Source, Tree};
-use crate::progress::{Control, Progress};
-use crate::qemu::{self, Limits, Machine, Start};
+use crate::initramfs::{FileSource, InitramfsTree};
+use crate::progress::{GuestControl, GuestProgress};
+use crate::qemu::{self, Limits, QemuMachine, Start};
 use crate::saved;
 use crate::ssh::digest_of;
-use crate::{Arch, Board, GuestResult, LabError, Outcome};
+use crate::{Arch, GuestBoard, GuestOutcome, GuestResult, LabError};
 use punctual_core::MadeOf;
 use std::fs;
 use std::io::{self, Read};
@@ -54,18 +54,18 @@ pub struct Symbols {
 
 /// The samples to keep.
 #[derive(Clone, Copy, Debug)]
-pub struct Wanted {
+pub struct WantedSamples {
     /// The number of worst samples.
     pub worst: u32,
     /// The number of ordinary samples for comparison.
     pub ordinary: u32,
     /// The part of the run to search for sections.
-    pub part: Part,
+    pub part: ExactRunPart,
 }
 
 /// A part of a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Part {
+pub enum ExactRunPart {
     /// From the first sample to the last.
     Samples,
     /// From one [`mark`] to the next.
@@ -157,7 +157,10 @@ impl Replay {
     }
 
     /// The kernel's symbols, stored: from a boot of the same machine whose job reads them.
-    pub fn symbols(&self, watch: &mut dyn FnMut(Progress) -> Control) -> Result<Symbols, LabError> {
+    pub fn symbols(
+        &self,
+        watch: &mut dyn FnMut(GuestProgress) -> GuestControl,
+    ) -> Result<Symbols, LabError> {
         let key = self.symbols_key();
         let (kept, kept_vdso) = (format!("{key}.symbols"), format!("{key}.vdso"));
         let store = Artefacts::open()?;
@@ -169,8 +172,8 @@ impl Replay {
             return Ok(Symbols { vdso, ..symbols });
         }
         let dir = self.directory()?;
-        let mut tree = Tree::default();
-        tree.file("", contents::JOB, Source::Bytes(READ_SYMBOLS.to_vec()), 0o755)?;
+        let mut tree = InitramfsTree::default();
+        tree.file("", contents::JOB, FileSource::Bytes(READ_SYMBOLS.to_vec()), 0o755)?;
         tree.write(&dir.path().join(qemu::JOB))?;
         if self.job.is_none() {
             saved::append_job(dir.path())?;
@@ -178,7 +181,7 @@ impl Replay {
         let result = self.boot(dir.path(), &[], watch, None)?;
         let text = |name: &str| result.results.get(name);
         let kallsyms = text("kallsyms").map(|text| String::from_utf8_lossy(text).into_owned());
-        let Some(kallsyms) = kallsyms.filter(|_| result.outcome == Outcome::Finished) else {
+        let Some(kallsyms) = kallsyms.filter(|_| result.outcome == GuestOutcome::Finished) else {
             return Err(LabError::Request(format!(
                 "the kernel's symbols could not be read: {}",
                 result.outcome
@@ -205,9 +208,9 @@ impl Replay {
     pub fn run(
         &self,
         symbols: &Symbols,
-        wanted: Wanted,
+        wanted: WantedSamples,
         results_to: &Path,
-        watch: &mut dyn FnMut(Progress) -> Control,
+        watch: &mut dyn FnMut(GuestProgress) -> GuestControl,
     ) -> Result<(GuestResult, Vec<u8>), LabError> {
         let dir = self.directory()?;
         let mut plugin = Vec::new();
@@ -227,10 +230,10 @@ impl Replay {
         // QEMU was killed, and the plugin writes only when QEMU ends by itself.
         let was_killed = matches!(
             result.outcome,
-            Outcome::Hung { .. }
-                | Outcome::Silent { .. }
-                | Outcome::Killed(_)
-                | Outcome::TooMuchOutput { .. }
+            GuestOutcome::Hung { .. }
+                | GuestOutcome::Silent { .. }
+                | GuestOutcome::Killed(_)
+                | GuestOutcome::TooMuchOutput { .. }
         );
         let bytes = fs::read(&dump).map_err(LabError::io("read", &dump));
         let is_empty = bytes.as_ref().map_or(true, Vec::is_empty);
@@ -262,13 +265,13 @@ impl Replay {
         &self,
         dir: &Path,
         more: &[String],
-        watch: &mut dyn FnMut(Progress) -> Control,
+        watch: &mut dyn FnMut(GuestProgress) -> GuestControl,
         results_to: Option<&Path>,
     ) -> Result<GuestResult, LabError> {
         let extra: Vec<String> = self.made_of.qemu_arguments.iter().chain(more).cloned().collect();
-        let mut machine = Machine {
+        let mut machine = QemuMachine {
             arch: self.arch,
-            board: Board::Usual,
+            board: GuestBoard::Usual,
             device_tree: None,
             accel: Accel::VirtualTime,
             cpus: 1,
@@ -310,7 +313,7 @@ fn is_known(arguments: &[String]) -> bool {
 }
 
 /// Stores the files that the run of a machine needs, from its working directory.
-pub(crate) fn keep(machine: &Machine, dir: &Path, resumes: bool) -> Result<MadeOf, LabError> {
+pub(crate) fn keep(machine: &QemuMachine, dir: &Path, resumes: bool) -> Result<MadeOf, LabError> {
     let store = Artefacts::open()?;
     let job = dir.join(qemu::JOB);
     Ok(MadeOf {
@@ -415,14 +418,14 @@ fn vectors(symbol: &str) -> u64 {
 
 /// The plugin's options: the addresses at which interrupts and exceptions enter the kernel and
 /// tasks are switched, and the offset of a task's name.
-fn plugin_option(arch: Arch, symbols: &Symbols, wanted: Wanted) -> Result<String, LabError> {
+fn plugin_option(arch: Arch, symbols: &Symbols, wanted: WantedSamples) -> Result<String, LabError> {
     let mut option = format!("./{PLUGIN_FILE},out={DUMP}");
     option += &format!(",keep={},ordinary={}", wanted.worst, wanted.ordinary);
     match wanted.part {
-        Part::Samples => {}
-        Part::Marked if arch == Arch::Arm64 => option += &format!(",port={MARK_PROCESS}"),
-        Part::Marked => option += &format!(",port={MARK_PORT}"),
-        Part::Whole => option += ",all=1",
+        ExactRunPart::Samples => {}
+        ExactRunPart::Marked if arch == Arch::Arm64 => option += &format!(",port={MARK_PROCESS}"),
+        ExactRunPart::Marked => option += &format!(",port={MARK_PORT}"),
+        ExactRunPart::Whole => option += ",all=1",
     }
     let count = match arch {
         Arch::Amd64 => preempt_count(&symbols.kallsyms),
@@ -501,7 +504,7 @@ mod tests {
     #[test]
     fn the_plugin_receives_the_entry_points_of_the_kernel() {
         let symbols = symbols(Some((2960, 2404)));
-        let wanted = Wanted { worst: 20, ordinary: 8, part: Part::Samples };
+        let wanted = WantedSamples { worst: 20, ordinary: 8, part: ExactRunPart::Samples };
         insta::assert_snapshot!(plugin_option(Arch::Amd64, &symbols, wanted).unwrap(), @"./exact.so,out=exact.bin,keep=20,ordinary=8,comm=2960,pid=2404,switch=0xffffffff81003270,entries_begin=0xffffffff81c00290,entries_end=0xffffffff81c00990,entry=0xffffffff81c00990,entry=0xffffffff81c00ef0");
         let none = Symbols { kallsyms: "0 T _text".into(), ..symbols };
         assert!(plugin_option(Arch::Amd64, &none, wanted).is_err());
@@ -514,7 +517,7 @@ mod tests {
         assert_eq!(preempt_count("0000000000035480 A pcpu_hot\n"), Some(0x35488));
         assert_eq!(preempt_count(KALLSYMS), None);
         let symbols = Symbols { kallsyms: format!("{KALLSYMS}{own}"), ..symbols(None) };
-        let wanted = Wanted { worst: 0, ordinary: 0, part: Part::Marked };
+        let wanted = WantedSamples { worst: 0, ordinary: 0, part: ExactRunPart::Marked };
         let option = plugin_option(Arch::Amd64, &symbols, wanted).unwrap();
         assert!(option.contains(",port=1504,preempt_count=0x1fb40,"), "{option}");
     }
@@ -524,7 +527,7 @@ mod tests {
         let kallsyms = "ffff800080010800 T vectors\nffff800080020000 T cpu_switch_to\n\
                         ffff800080030000 t __schedule\n";
         let symbols = Symbols { kallsyms: kallsyms.into(), count: Some(16), ..symbols(None) };
-        let wanted = Wanted { worst: 0, ordinary: 0, part: Part::Marked };
+        let wanted = WantedSamples { worst: 0, ordinary: 0, part: ExactRunPart::Marked };
         let option = plugin_option(Arch::Arm64, &symbols, wanted).unwrap();
         assert!(option.contains(",port=2147419616,preempt_count=0x10,"), "{option}");
         assert_eq!(option.matches(",entry=0x").count(), 16, "{option}");

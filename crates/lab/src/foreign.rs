@@ -1,7 +1,7 @@
 //! Programs for a guest of another architecture: the same programs, from Debian's packages for it.
 
 use crate::apt::Suite;
-use crate::cache::Cache;
+use crate::cache::PackageCache;
 use crate::libraries::Libraries;
 use crate::{Arch, GuestFile, LabError, tools};
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ const PLACES: [&str; 4] = ["usr/bin", "bin", "usr/sbin", "sbin"];
 pub fn program(path: &Path, arch: Arch) -> Result<Option<Vec<GuestFile>>, LabError> {
     let real = path.canonicalize().map_err(LabError::io("find", path))?;
     let Some(package) = owner(path).or_else(|| owner(&real)) else { return Ok(None) };
-    let cache = Cache::open()?;
+    let cache = PackageCache::open()?;
     let suite = Suite::open(&cache, SUITE, arch)?;
     let tree = suite.unpacked_with_dependencies(&suite.candidate(&package)?)?;
     // The resolved name: /bin/sh is dash's, and awk an alternative of this system.

@@ -1,14 +1,14 @@
 //! Programs for guests from Debian packages that this machine lacks.
 
 use crate::apt::Suite;
-use crate::cache::Cache;
+use crate::cache::PackageCache;
 use crate::{Arch, GuestFile, LabError};
 
 /// A program of a Debian package (of the release with the 6.12 kernels), with the libraries that it
 /// was built for: the files for a guest, and the command that starts it there. Its paths do not
 /// collide with this machine's programs and libraries.
 pub fn debian_program(package: &str, program: &str) -> Result<(Vec<GuestFile>, String), LabError> {
-    let (cache, arch) = (Cache::open()?, Arch::Amd64);
+    let (cache, arch) = (PackageCache::open()?, Arch::Amd64);
     let suite = Suite::open(&cache, "trixie", arch)?;
     let tree = suite.unpacked_with_dependencies(&suite.candidate(package)?)?;
     let place = format!("/opt/{package}");

@@ -1,19 +1,19 @@
 //! A guest: its machine, its contents, its job.
 
 use crate::accel::Accel;
-use crate::{Arch, Board, Kernel, LabError};
+use crate::{Arch, BootKernel, GuestBoard, LabError};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-pub use crate::initramfs::Source;
+pub use crate::initramfs::FileSource;
 
 /// A file for the guest, besides its programs.
 #[derive(Clone, Debug)]
 pub struct GuestFile {
     pub path: String,
     /// The bytes of the file.
-    pub source: Source,
+    pub source: FileSource,
     /// The permission bits (octal `0o755` for a program).
     pub mode: u32,
 }
@@ -31,8 +31,8 @@ pub enum Job {
 /// A guest to run. Create one with [`Guest::new`] and change the fields.
 #[derive(Clone, Debug)]
 pub struct Guest {
-    pub kernel: Kernel,
-    pub board: Board,
+    pub kernel: BootKernel,
+    pub board: GuestBoard,
     /// Additional words for the kernel's command line.
     pub cmdline_extra: String,
     pub cpus: u32,
@@ -76,7 +76,7 @@ impl GuestFile {
     pub fn text(path: impl Into<String>, text: impl Into<String>) -> GuestFile {
         GuestFile {
             path: path.into(),
-            source: Source::Bytes(text.into().into_bytes()),
+            source: FileSource::Bytes(text.into().into_bytes()),
             mode: 0o644,
         }
     }
@@ -90,7 +90,7 @@ impl GuestFile {
         Ok(GuestFile {
             path: path.into(),
             mode: meta.permissions().mode(),
-            source: Source::Host(host),
+            source: FileSource::Host(host),
         })
     }
 }
@@ -101,10 +101,10 @@ const BOOT_SILENCE: Duration = Duration::from_secs(300);
 
 impl Guest {
     /// A guest with 2 CPUs, 512 MiB, plain TCG, ten minutes, and only busybox in it.
-    pub fn new(kernel: Kernel, job: Job) -> Guest {
+    pub fn new(kernel: BootKernel, job: Job) -> Guest {
         Guest {
             kernel,
-            board: Board::default(),
+            board: GuestBoard::default(),
             cmdline_extra: String::new(),
             cpus: 2,
             memory_mb: 512,
@@ -129,7 +129,7 @@ impl Guest {
     /// Whether its boot may be saved. QEMU does not save some devices (`edu`).
     pub(crate) fn can_resume(&self) -> bool {
         self.accel == Accel::VirtualTime
-            && self.board == Board::Usual
+            && self.board == GuestBoard::Usual
             && self.kernel.arch == Arch::Amd64
             && self.qemu_args.is_empty()
             && !self.whole_boot

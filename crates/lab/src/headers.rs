@@ -2,14 +2,14 @@
 //! kernel.
 
 use crate::apt::Suite;
-use crate::cache::Cache;
+use crate::cache::PackageCache;
 use crate::toolchain::{self, Toolchain};
-use crate::{Kernel, LabError, tools};
+use crate::{BootKernel, LabError, tools};
 use std::ffi::OsString;
 use std::fs;
 use std::path::Path;
 
-impl Kernel {
+impl BootKernel {
     /// Builds the modules of a directory, as listed in its Makefile, and returns the one of this
     /// name, without the suffix. The directory is not changed. If this machine lacks the compiler
     /// of the kernel, that of the kernel's suite is fetched.
@@ -18,7 +18,7 @@ impl Kernel {
     /// The kernel is not from a package, its headers cannot be fetched, or a build tool is missing.
     pub fn build_module(&self, source: &Path, name: &str) -> Result<Vec<u8>, LabError> {
         let make = tools::find("make", "make")?;
-        let cache = Cache::open()?;
+        let cache = PackageCache::open()?;
         let (Some(release), Some(suite)) = (self.release(), self.package_suite()) else {
             return Err(LabError::Request(format!(
                 "the kernel {} is of no Debian package: its headers are not known",

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 /// The source of a file's bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Source {
+pub enum FileSource {
     /// A file of this machine (symbolic links are followed).
     Host(PathBuf),
     /// These bytes.
@@ -20,16 +20,16 @@ pub enum Source {
 }
 
 #[derive(Debug)]
-enum Entry {
+enum TreeEntry {
     Directory,
     Link(String),
-    File { source: Source, mode: u32 },
+    File { source: FileSource, mode: u32 },
 }
 
 /// The tree, by path without the leading slash; a directory sorts before its contents.
 #[derive(Debug, Default)]
-pub struct Tree {
-    entries: BTreeMap<String, Entry>,
+pub struct InitramfsTree {
+    entries: BTreeMap<String, TreeEntry>,
 }
 
 /// Directories that are links into /usr, as on every merged-usr system; files for them go there.
@@ -56,11 +56,11 @@ fn tree_path(path: &str) -> Result<String, LabError> {
     Ok(format!("{merged}{}", parts.join("/")))
 }
 
-impl Tree {
+impl InitramfsTree {
     /// The tree with the links of a merged-usr system.
-    pub fn new() -> Tree {
-        let link = |name: &str| (name.to_owned(), Entry::Link(format!("usr/{name}")));
-        let mut tree = Tree { entries: MERGED.iter().map(|name| link(name)).collect() };
+    pub fn new() -> InitramfsTree {
+        let link = |name: &str| (name.to_owned(), TreeEntry::Link(format!("usr/{name}")));
+        let mut tree = InitramfsTree { entries: MERGED.iter().map(|name| link(name)).collect() };
         MERGED.iter().for_each(|name| tree.parents(&format!("usr/{name}/")));
         tree
     }
@@ -69,8 +69,8 @@ impl Tree {
     ///
     /// # Errors
     /// A path is invalid in the tree.
-    pub fn split_off(&mut self, paths: &[String]) -> Result<Tree, LabError> {
-        let mut other = Tree::default();
+    pub fn split_off(&mut self, paths: &[String]) -> Result<InitramfsTree, LabError> {
+        let mut other = InitramfsTree::default();
         for path in paths {
             let path = tree_path(path)?;
             if let Some(entry) = self.entries.remove(&path) {
@@ -95,7 +95,7 @@ impl Tree {
     ) -> Result<(), LabError> {
         let path = format!("{prefix}{}", tree_path(path)?);
         self.parents(&path);
-        self.entries.entry(path).or_insert_with(|| Entry::Link(target.to_owned()));
+        self.entries.entry(path).or_insert_with(|| TreeEntry::Link(target.to_owned()));
         Ok(())
     }
 
@@ -105,29 +105,30 @@ impl Tree {
         &mut self,
         prefix: &str,
         path: &str,
-        source: Source,
+        source: FileSource,
         mode: u32,
     ) -> Result<(), LabError> {
         let path = format!("{prefix}{}", tree_path(path)?);
-        let through =
-            |entry: Option<&Entry>| matches!(entry, Some(Entry::File { .. } | Entry::Link(_)));
+        let through = |entry: Option<&TreeEntry>| {
+            matches!(entry, Some(TreeEntry::File { .. } | TreeEntry::Link(_)))
+        };
         let mut above = path.match_indices('/').map(|(end, _)| &path[..end]);
         if above.any(|dir| through(self.entries.get(dir)))
-            || matches!(self.entries.get(&path), Some(Entry::Directory | Entry::Link(_)))
+            || matches!(self.entries.get(&path), Some(TreeEntry::Directory | TreeEntry::Link(_)))
         {
             return Err(LabError::Request(format!(
                 "/{path} would be both a file and a directory in the guest"
             )));
         }
         self.parents(&path);
-        self.entries.insert(path, Entry::File { source, mode: mode & 0o7777 });
+        self.entries.insert(path, TreeEntry::File { source, mode: mode & 0o7777 });
         Ok(())
     }
 
     /// Makes the directories above a path.
     fn parents(&mut self, path: &str) {
         for (end, _) in path.match_indices('/') {
-            self.entries.entry(path[..end].to_owned()).or_insert(Entry::Directory);
+            self.entries.entry(path[..end].to_owned()).or_insert(TreeEntry::Directory);
         }
     }
 
@@ -154,25 +155,25 @@ impl Tree {
                 };
             let in_archive = LabError::io("write the initramfs", path);
             out = match entry {
-                Entry::Directory => {
+                TreeEntry::Directory => {
                     write(kind(ModeFileType::Directory, 0o755), &mut io::empty(), 0, out)
                         .map_err(in_archive)?
                 }
-                Entry::Link(target) => write(
+                TreeEntry::Link(target) => write(
                     kind(ModeFileType::Symlink, 0o777),
                     &mut target.as_bytes(),
                     target.len() as u64,
                     out,
                 )
                 .map_err(in_archive)?,
-                Entry::File { source: Source::Bytes(bytes), mode } => write(
+                TreeEntry::File { source: FileSource::Bytes(bytes), mode } => write(
                     kind(ModeFileType::Regular, *mode),
                     &mut bytes.as_slice(),
                     bytes.len() as u64,
                     out,
                 )
                 .map_err(in_archive)?,
-                Entry::File { source: Source::Host(host), mode } => {
+                TreeEntry::File { source: FileSource::Host(host), mode } => {
                     let mut file = fs::File::open(host).map_err(LabError::io("open", host))?;
                     let size = file.metadata().map_err(LabError::io("read", host))?.len();
                     write(kind(ModeFileType::Regular, *mode), &mut file, size, out)
@@ -192,7 +193,7 @@ impl Tree {
 mod tests {
     use super::*;
 
-    fn listing(tree: &Tree) -> Vec<String> {
+    fn listing(tree: &InitramfsTree) -> Vec<String> {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("archive");
         let size = tree.write(&path).unwrap();
@@ -212,10 +213,11 @@ mod tests {
 
     #[test]
     fn an_initramfs_lists_directories_before_files_with_usr_merged() {
-        let mut tree = Tree::new();
-        tree.file("", "/lib/x/libc.so", Source::Bytes(b"abc".to_vec()), 0o100644).unwrap();
-        tree.file("", "/usr//bin/./tool", Source::Host("/proc/self/exe".into()), 0o755).unwrap();
-        tree.file("over/", "/bin/tool", Source::Bytes(vec![]), 0o755).unwrap();
+        let mut tree = InitramfsTree::new();
+        tree.file("", "/lib/x/libc.so", FileSource::Bytes(b"abc".to_vec()), 0o100644).unwrap();
+        tree.file("", "/usr//bin/./tool", FileSource::Host("/proc/self/exe".into()), 0o755)
+            .unwrap();
+        tree.file("over/", "/bin/tool", FileSource::Bytes(vec![]), 0o755).unwrap();
         tree.link_if_absent("", "/bin/tool", "busybox").unwrap();
         tree.link_if_absent("", "/bin/sh", "busybox").unwrap();
         insta::assert_snapshot!(listing(&tree).join("\n"), @r"
@@ -241,8 +243,8 @@ mod tests {
 
     #[test]
     fn paths_that_cannot_be_are_refused() {
-        let mut tree = Tree::new();
-        let mut add = |path: &str| tree.file("", path, Source::Bytes(vec![]), 0o644);
+        let mut tree = InitramfsTree::new();
+        let mut add = |path: &str| tree.file("", path, FileSource::Bytes(vec![]), 0o644);
         add("/etc/passwd").unwrap();
         for wrong in
             ["", "/", "relative", "/../etc", "/etc/passwd/x", "/etc", "/a\0b", "/bin", "/dev/x"]
@@ -253,8 +255,8 @@ mod tests {
 
     #[test]
     fn a_missing_file_of_an_initramfs_is_named() {
-        let mut tree = Tree::new();
-        tree.file("", "/a", Source::Host("/no/such".into()), 0o644).unwrap();
+        let mut tree = InitramfsTree::new();
+        tree.file("", "/a", FileSource::Host("/no/such".into()), 0o644).unwrap();
         let dir = tempfile::tempdir().unwrap();
         let error = tree.write(&dir.path().join("x")).unwrap_err().to_string();
         assert!(error.starts_with("cannot open /no/such: No such file"), "{error}");

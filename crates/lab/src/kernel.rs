@@ -1,7 +1,7 @@
 //! Kernels to boot: Debian's by name, any by path.
 
 use crate::apt::{Package, Suite};
-use crate::cache::Cache;
+use crate::cache::PackageCache;
 use crate::{Arch, LabError, image};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ const ANY_SUITE: &str = "bookworm";
 
 /// A kernel on this machine's disk, ready to boot.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Kernel {
+pub struct BootKernel {
     /// The requested name: `debian:6.1-rt`, or the image's path.
     pub name: String,
     pub arch: Arch,
@@ -78,7 +78,7 @@ impl DebianName {
     /// The suite that has it now, with the packages.
     fn find<'c>(
         &self,
-        cache: &'c Cache,
+        cache: &'c PackageCache,
         arch: Arch,
     ) -> Result<(&'static str, Suite<'c>, Vec<Package>), LabError> {
         let (mut seen, mut refused) = (Vec::new(), None);
@@ -120,20 +120,20 @@ fn available() -> String {
     )
 }
 
-impl Kernel {
+impl BootKernel {
     /// Debian's newest kernel of a series: `debian:6.1` (standard) or `debian:6.1-rt` (PREEMPT_RT),
     /// fetched and verified by apt into the cache. The prefix is optional.
     ///
     /// # Errors
     /// [`LabError::Missing`] if apt, the mirror or the series is unavailable, [`LabError::Request`]
     /// for other names.
-    pub fn by_name(name: &str, arch: Arch) -> Result<Kernel, LabError> {
+    pub fn by_name(name: &str, arch: Arch) -> Result<BootKernel, LabError> {
         let debian = DebianName::parse(name)?;
-        let cache = Cache::open()?;
+        let cache = PackageCache::open()?;
         let (from, suite, family) = debian.find(&cache, arch)?;
         let version = family[0].version.clone();
         let tree = suite.unpacked(&family)?;
-        let mut kernel = Kernel::in_tree(&tree)
+        let mut kernel = BootKernel::in_tree(&tree)
             .ok_or_else(|| LabError::malformed(&tree, "no kernel image in it"))?;
         (kernel.name, kernel.arch) = (name.to_owned(), arch);
         (kernel.version, kernel.suite) = (Some(version), Some(from));
@@ -143,10 +143,10 @@ impl Kernel {
 
     /// A kernel by path: its bzImage or Image, and the directory of its modules
     /// (`…/lib/modules/RELEASE`) if it has any.
-    pub fn at(image: impl Into<PathBuf>, modules: Option<PathBuf>, arch: Arch) -> Kernel {
+    pub fn at(image: impl Into<PathBuf>, modules: Option<PathBuf>, arch: Arch) -> BootKernel {
         let image = image.into();
         let name = image.to_string_lossy().into_owned();
-        Kernel { name, arch, image, modules, config: None, version: None, suite: None }
+        BootKernel { name, arch, image, modules, config: None, version: None, suite: None }
     }
 
     /// The release (`uname -r`), from the name of its modules' directory.
@@ -166,14 +166,14 @@ impl Kernel {
 
     /// Finds image, modules and configuration in the unpacked packages. Until 6.x the image is in
     /// /boot and the modules are in /lib; since 7.x all is in /usr/lib/modules/RELEASE.
-    fn in_tree(tree: &Path) -> Option<Kernel> {
+    fn in_tree(tree: &Path) -> Option<BootKernel> {
         let mut roots = ["lib/modules", "usr/lib/modules"].into_iter();
         let modules = roots.find_map(|root| only_entry(&tree.join(root), ""))?;
         let part = |prefix, name| {
             only_entry(&tree.join("boot"), prefix)
                 .or_else(|| Some(modules.join(name)).filter(|file| file.is_file()))
         };
-        let mut kernel = Kernel::at(part("vmlinu", "vmlinuz")?, None, Arch::Amd64);
+        let mut kernel = BootKernel::at(part("vmlinu", "vmlinuz")?, None, Arch::Amd64);
         kernel.config = part("config-", "config");
         kernel.modules = Some(modules);
         Some(kernel)
@@ -181,7 +181,7 @@ impl Kernel {
 }
 
 /// The image of a cached package, without its own decompressor if that is slow; stored beside it.
-fn unpacked_image(cache: &Cache, image: PathBuf) -> Result<PathBuf, LabError> {
+fn unpacked_image(cache: &PackageCache, image: PathBuf) -> Result<PathBuf, LabError> {
     let beside = image.with_file_name("elf");
     let _lock = cache.lock()?;
     if beside.exists() {
@@ -258,14 +258,14 @@ mod tests {
             .iter()
             .for_each(make);
         let tree = |name: &str| dir.path().join(name);
-        let old = Kernel::in_tree(&tree("old")).unwrap();
+        let old = BootKernel::in_tree(&tree("old")).unwrap();
         assert_eq!(
             (old.release().unwrap().as_str(), old.image),
             ("6.1", tree("old/boot/vmlinuz-6.1"))
         );
         assert_eq!(old.config, Some(tree("old/boot/config-6.1")));
-        let new = Kernel::in_tree(&tree("new")).unwrap();
+        let new = BootKernel::in_tree(&tree("new")).unwrap();
         assert_eq!((new.image, new.config), (tree("new/usr/lib/modules/7.2/vmlinuz"), None));
-        assert_eq!(Kernel::in_tree(&tree("none")), None);
+        assert_eq!(BootKernel::in_tree(&tree("none")), None);
     }
 }

@@ -4,12 +4,12 @@
 //! A [`Guest`] describes what to boot and what to run; [`Guest::run`] boots it in QEMU and returns
 //! a [`GuestResult`]. The steps, in the order of the files below:
 //!
-//! 1. [`Kernel`]: by name, fetched and verified by apt into the cache, or by path.
+//! 1. [`BootKernel`]: by name, fetched and verified by apt into the cache, or by path.
 //! 2. The initramfs: init, the job, the files given with the shared libraries they need, the
 //!    modules.
 //! 3. QEMU, its console and the virtio ports into files (or a memory card, on a board without),
 //!    supervised until it ends or must be killed.
-//! 4. [`Outcome`]: how the guest ended, and the results from the ports.
+//! 4. [`GuestOutcome`]: how the guest ended, and the results from the ports.
 //!
 //! A missing prerequisite of the machine is [`LabError::Missing`]; the crate `testing` shows how a
 //! test skips then.
@@ -53,15 +53,15 @@ mod waiting;
 
 pub use accel::Accel;
 pub use arch::Arch;
-pub use board::Board;
-pub use cache::Cache;
+pub use board::GuestBoard;
+pub use cache::PackageCache;
 pub use emulator::check_emulator;
-pub use error::{LabError, Missing};
+pub use error::{LabError, MissingPrerequisite};
 pub use foreign_program::debian_program;
-pub use guest::{Guest, GuestFile, Job, Source};
-pub use kernel::Kernel;
+pub use guest::{FileSource, Guest, GuestFile, Job};
+pub use kernel::BootKernel;
 pub use libraries::Libraries;
-pub use outcome::Outcome;
-pub use progress::{Control, Phase, Progress};
+pub use outcome::GuestOutcome;
+pub use progress::{GuestControl, GuestPhase, GuestProgress};
 pub use results::GuestResult;
 pub use waiting::{announce_waits, end_waits_when};

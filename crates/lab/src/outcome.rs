@@ -1,14 +1,14 @@
 //! How a guest ended, from its output.
 
-use crate::ports::Status;
-use crate::progress::Phase;
-use crate::qemu::How;
+use crate::ports::InitStatus;
+use crate::progress::GuestPhase;
+use crate::qemu::QemuEnding;
 use std::fmt;
 use std::time::Duration;
 
 /// How the guest ended.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Outcome {
+pub enum GuestOutcome {
     /// The job ended (with any exit status) and all results were returned.
     Finished,
     /// The kernel panicked, with the line of the panic.
@@ -20,7 +20,7 @@ pub enum Outcome {
         /// The time limit, in time that this system gave the guest.
         after: Duration,
         /// The phase of the guest.
-        phase: Phase,
+        phase: GuestPhase,
     },
     /// A booting kernel printed nothing more; it was killed.
     Silent {
@@ -28,40 +28,40 @@ pub enum Outcome {
         after: Duration,
     },
     /// The user killed it.
-    Killed(Phase),
+    Killed(GuestPhase),
     /// The guest wrote more than allowed and was killed.
     TooMuchOutput {
         /// The bound in bytes, over console, ports and QEMU's own messages together.
         limit: u64,
     },
     /// Powered off or reset without a panic and before all results came back.
-    EndedEarly(Phase),
+    EndedEarly(GuestPhase),
     /// QEMU itself failed, with its message.
     QemuFailed(String),
 }
 
-impl fmt::Display for Outcome {
+impl fmt::Display for GuestOutcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Outcome::Finished => write!(f, "finished"),
-            Outcome::Panicked(line) => write!(f, "the guest's kernel panicked: {line}"),
-            Outcome::OutOfMemory(line) => write!(f, "the guest ran out of memory: {line}"),
-            Outcome::Hung { after, phase } => {
+            GuestOutcome::Finished => write!(f, "finished"),
+            GuestOutcome::Panicked(line) => write!(f, "the guest's kernel panicked: {line}"),
+            GuestOutcome::OutOfMemory(line) => write!(f, "the guest ran out of memory: {line}"),
+            GuestOutcome::Hung { after, phase } => {
                 write!(
                     f,
                     "the guest was still running {phase} when its limit of {} s was reached",
                     after.as_secs_f64()
                 )
             }
-            Outcome::Silent { after } => {
+            GuestOutcome::Silent { after } => {
                 write!(f, "the guest printed nothing for {} s while booting", after.as_secs_f64())
             }
-            Outcome::Killed(phase) => write!(f, "the guest was ended by the user {phase}"),
-            Outcome::TooMuchOutput { limit } => {
+            GuestOutcome::Killed(phase) => write!(f, "the guest was ended by the user {phase}"),
+            GuestOutcome::TooMuchOutput { limit } => {
                 write!(f, "the guest wrote more than {} MiB", limit >> 20)
             }
-            Outcome::EndedEarly(phase) => write!(f, "the guest powered off or reset {phase}"),
-            Outcome::QemuFailed(messages) => write!(f, "QEMU failed: {messages}"),
+            GuestOutcome::EndedEarly(phase) => write!(f, "the guest powered off or reset {phase}"),
+            GuestOutcome::QemuFailed(messages) => write!(f, "QEMU failed: {messages}"),
         }
     }
 }
@@ -80,40 +80,47 @@ const UNPACKED_IN_PART: &str = "Initramfs unpacking failed: write error";
 
 /// Determines the outcome: complete results override everything on the console, which any program
 /// in the guest can write to.
-pub fn judge(how: &How, status: &Status, console: &str, qemu_messages: &str) -> Outcome {
+pub fn judge(
+    how: &QemuEnding,
+    status: &InitStatus,
+    console: &str,
+    qemu_messages: &str,
+) -> GuestOutcome {
     let phase = status.phase();
     // Only the kernel writes before the first process does.
     let booting = console.split("Run /init").next().unwrap_or_default();
     if status.complete && booting.contains(UNPACKED_IN_PART) {
-        return Outcome::OutOfMemory(
+        return GuestOutcome::OutOfMemory(
             "its files did not fit into it, so programs and libraries are truncated: give it more"
                 .to_owned(),
         );
     }
     if status.complete {
         return match (status.oom_kills, status.exit_status) {
-            (Some(killed @ 1..), Some(failed)) if failed != 0 => Outcome::OutOfMemory(format!(
-                "the kernel killed {killed} task(s) because memory ran out, and the job ended \
+            (Some(killed @ 1..), Some(failed)) if failed != 0 => {
+                GuestOutcome::OutOfMemory(format!(
+                    "the kernel killed {killed} task(s) because memory ran out, and the job ended \
                  with status {failed}"
-            )),
-            _ => Outcome::Finished,
+                ))
+            }
+            _ => GuestOutcome::Finished,
         };
     }
     if let Some(line) = console.lines().find(|line| line.contains("Kernel panic - not syncing")) {
         let sign = console.lines().find(|line| MEMORY_SIGNS.iter().any(|sign| line.contains(sign)));
         return match sign {
-            Some(sign) => Outcome::OutOfMemory(without_time(sign)),
-            None => Outcome::Panicked(without_time(line)),
+            Some(sign) => GuestOutcome::OutOfMemory(without_time(sign)),
+            None => GuestOutcome::Panicked(without_time(line)),
         };
     }
     match how {
-        How::TimedOut { after } => Outcome::Hung { after: *after, phase },
-        How::Silent { after } => Outcome::Silent { after: *after },
-        How::Killed => Outcome::Killed(phase),
-        How::TooMuchOutput { limit } => Outcome::TooMuchOutput { limit: *limit },
-        How::Exited { success: true, .. } => Outcome::EndedEarly(phase),
-        How::Exited { description, .. } => {
-            Outcome::QemuFailed(format!("{description}: {}", qemu_messages.trim()))
+        QemuEnding::TimedOut { after } => GuestOutcome::Hung { after: *after, phase },
+        QemuEnding::Silent { after } => GuestOutcome::Silent { after: *after },
+        QemuEnding::Killed => GuestOutcome::Killed(phase),
+        QemuEnding::TooMuchOutput { limit } => GuestOutcome::TooMuchOutput { limit: *limit },
+        QemuEnding::Exited { success: true, .. } => GuestOutcome::EndedEarly(phase),
+        QemuEnding::Exited { description, .. } => {
+            GuestOutcome::QemuFailed(format!("{description}: {}", qemu_messages.trim()))
         }
     }
 }
@@ -128,17 +135,17 @@ fn without_time(line: &str) -> String {
 mod tests {
     use super::*;
 
-    fn exited() -> How {
-        How::Exited { success: true, description: "exit status: 0".into() }
+    fn exited() -> QemuEnding {
+        QemuEnding::Exited { success: true, description: "exit status: 0".into() }
     }
 
     #[test]
     fn complete_results_outweigh_the_console() {
-        let status = Status::parse("job-started\njob-ended 7\noom-kills 0\ncomplete\n");
+        let status = InitStatus::parse("job-started\njob-ended 7\noom-kills 0\ncomplete\n");
         let spoof = "Kernel panic - not syncing: not really";
         assert_eq!(
-            judge(&How::TimedOut { after: Duration::ZERO }, &status, spoof, ""),
-            Outcome::Finished
+            judge(&QemuEnding::TimedOut { after: Duration::ZERO }, &status, spoof, ""),
+            GuestOutcome::Finished
         );
     }
 
@@ -146,38 +153,42 @@ mod tests {
     fn panics_and_out_of_memory_of_a_guest_are_distinguished() {
         let console =
             "[    1.5] Kernel panic - not syncing: sysrq triggered crash\r\n[ 1.6] CPU: 0";
-        let judged = judge(&exited(), &Status::default(), console, "");
+        let judged = judge(&exited(), &InitStatus::default(), console, "");
         insta::assert_snapshot!(judged, @"the guest's kernel panicked: Kernel panic - not syncing: sysrq triggered crash");
         let console = "[ 0.5] Initramfs unpacking failed: write error\n[ 1.5] Kernel panic - not \
                        syncing: No working init";
-        let judged = judge(&exited(), &Status::default(), console, "");
+        let judged = judge(&exited(), &InitStatus::default(), console, "");
         insta::assert_snapshot!(judged, @"the guest ran out of memory: Initramfs unpacking failed: write error");
-        let status = Status::parse("job-started\njob-ended 137\noom-kills 2\ncomplete\n");
+        let status = InitStatus::parse("job-started\njob-ended 137\noom-kills 2\ncomplete\n");
         insta::assert_snapshot!(judge(&exited(), &status, "", ""), @"the guest ran out of memory: the kernel killed 2 task(s) because memory ran out, and the job ended with status 137");
         let cut =
             "[ 5.5] Initramfs unpacking failed: write error\n[ 8.1] Run /init as init process\n";
-        let died = Status::parse("job-started\njob-ended 135\noom-kills 0\ncomplete\n");
+        let died = InitStatus::parse("job-started\njob-ended 135\noom-kills 0\ncomplete\n");
         insta::assert_snapshot!(judge(&exited(), &died, cut, ""), @"the guest ran out of memory: its files did not fit into it, so programs and libraries are truncated: give it more");
         let spoof = format!("[ 8.1] Run /init as init process\n{cut}");
-        assert_eq!(judge(&exited(), &died, &spoof, ""), Outcome::Finished);
-        let fine = Status::parse("job-started\njob-ended 0\noom-kills 2\ncomplete\n");
-        assert_eq!(judge(&exited(), &fine, "", ""), Outcome::Finished);
+        assert_eq!(judge(&exited(), &died, &spoof, ""), GuestOutcome::Finished);
+        let fine = InitStatus::parse("job-started\njob-ended 0\noom-kills 2\ncomplete\n");
+        assert_eq!(judge(&exited(), &fine, "", ""), GuestOutcome::Finished);
     }
 
     #[test]
     fn other_guest_failures_report_the_phase_reached() {
-        let job = Status::parse("job-started\n");
-        let hung = judge(&How::TimedOut { after: Duration::from_secs(2) }, &job, "", "");
+        let job = InitStatus::parse("job-started\n");
+        let hung = judge(&QemuEnding::TimedOut { after: Duration::from_secs(2) }, &job, "", "");
         insta::assert_snapshot!(hung, @"the guest was still running while the job ran when its limit of 2 s was reached");
-        let silent =
-            judge(&How::Silent { after: Duration::from_secs(60) }, &Status::default(), "", "");
+        let silent = judge(
+            &QemuEnding::Silent { after: Duration::from_secs(60) },
+            &InitStatus::default(),
+            "",
+            "",
+        );
         insta::assert_snapshot!(silent, @"the guest printed nothing for 60 s while booting");
         assert_eq!(
-            judge(&exited(), &Status::default(), "", ""),
-            Outcome::EndedEarly(Phase::Booting)
+            judge(&exited(), &InitStatus::default(), "", ""),
+            GuestOutcome::EndedEarly(GuestPhase::Booting)
         );
-        let failed = How::Exited { success: false, description: "exit status: 1".into() };
-        let judged = judge(&failed, &Status::default(), "", "qemu: no such device\n");
+        let failed = QemuEnding::Exited { success: false, description: "exit status: 1".into() };
+        let judged = judge(&failed, &InitStatus::default(), "", "qemu: no such device\n");
         insta::assert_snapshot!(judged, @"QEMU failed: exit status: 1: qemu: no such device");
     }
 }

@@ -1,7 +1,7 @@
 //! The output of the virtio ports: the lines of the status port, and the archive of the results
 //! port.
 
-use crate::progress::Phase;
+use crate::progress::GuestPhase;
 use cpio::newc::Reader;
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,7 +15,7 @@ const PROBLEMS_MAX: usize = 100;
 
 /// The reports of the guest's init so far.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Status {
+pub struct InitStatus {
     /// `uname -r`.
     pub release: Option<String>,
     pub job_started: bool,
@@ -29,11 +29,11 @@ pub struct Status {
     pub problems: Vec<String>,
 }
 
-impl Status {
+impl InitStatus {
     /// Parses the received lines; the last may be truncated if the guest ended in the middle of it.
-    pub fn parse(text: &str) -> Status {
-        let mut status = Status::default();
-        let problem = |status: &mut Status, text: String| {
+    pub fn parse(text: &str) -> InitStatus {
+        let mut status = InitStatus::default();
+        let problem = |status: &mut InitStatus, text: String| {
             if status.problems.len() < PROBLEMS_MAX {
                 status.problems.push(text);
             }
@@ -54,18 +54,18 @@ impl Status {
     }
 }
 
-impl Status {
+impl InitStatus {
     /// Reads the output of the port so far, up to the maximum.
-    pub fn read(path: &Path) -> io::Result<Status> {
-        Ok(Status::parse(&String::from_utf8_lossy(&read_at_most(path, STATUS_MAX)?)))
+    pub fn read(path: &Path) -> io::Result<InitStatus> {
+        Ok(InitStatus::parse(&String::from_utf8_lossy(&read_at_most(path, STATUS_MAX)?)))
     }
 
     /// The phase of the guest.
-    pub fn phase(&self) -> Phase {
+    pub fn phase(&self) -> GuestPhase {
         match self {
-            Status { exit_status: Some(_), .. } => Phase::Results,
-            Status { job_started: true, .. } => Phase::Job,
-            _ => Phase::Booting,
+            InitStatus { exit_status: Some(_), .. } => GuestPhase::Results,
+            InitStatus { job_started: true, .. } => GuestPhase::Job,
+            _ => GuestPhase::Booting,
         }
     }
 }
@@ -186,12 +186,12 @@ mod tests {
 
     #[test]
     fn a_truncated_guest_status_is_parsed() {
-        let status = Status::parse(
+        let status = InitStatus::parse(
             "release 6.1.0\nproblem insmod x: no\njob-started\njob-ended 3\noom-kills 1\ncompl",
         );
         assert_eq!(
             status,
-            Status {
+            InitStatus {
                 release: Some("6.1.0".into()),
                 job_started: true,
                 exit_status: Some(3),
@@ -208,12 +208,12 @@ mod tests {
         let status = place.path().join("status");
         let line = "problem it goes on and on\n";
         fs::write(&status, line.repeat(3 * STATUS_MAX as usize / line.len())).unwrap();
-        let read = Status::read(&status).unwrap();
+        let read = InitStatus::read(&status).unwrap();
         assert_eq!((read.problems.len(), read.complete), (PROBLEMS_MAX, false));
         assert_eq!(read_at_most(&status, 7).unwrap(), b"problem");
         assert_eq!(read_end(&status, 3).unwrap(), b"on\n");
         assert_eq!(read_end(&place.path().join("none"), 3).unwrap(), b"");
-        assert_eq!(Status::read(&place.path().join("none")).unwrap(), Status::default());
+        assert_eq!(InitStatus::read(&place.path().join("none")).unwrap(), InitStatus::default());
     }
 
     proptest::proptest! {
@@ -228,7 +228,7 @@ mod tests {
             bytes[place] = value;
             bytes.truncate(end);
             let _ = unpack(&bytes);
-            let _ = Status::parse(&text);
+            let _ = InitStatus::parse(&text);
         }
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 /// The phase of a guest.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Phase {
+pub enum GuestPhase {
     /// The init had not yet started the job.
     Booting,
     Job,
@@ -13,28 +13,28 @@ pub enum Phase {
     Results,
 }
 
-impl fmt::Display for Phase {
+impl fmt::Display for GuestPhase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
-            Phase::Booting => "while booting",
-            Phase::Job => "while the job ran",
-            Phase::Results => "while sending the results",
+            GuestPhase::Booting => "while booting",
+            GuestPhase::Job => "while the job ran",
+            GuestPhase::Results => "while sending the results",
         })
     }
 }
 
 /// The progress of a guest, for watchers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Progress {
+pub struct GuestProgress {
     /// The phase of the guest.
-    pub phase: Phase,
+    pub phase: GuestPhase,
     /// The guest's time so far, by this machine's clock.
     pub elapsed: Duration,
 }
 
 /// A watcher's request to a guest.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Control {
+pub enum GuestControl {
     GoOn,
     /// End the job as by Ctrl-C (SIGINT), and return its results so far.
     End,

@@ -5,10 +5,10 @@ use crate::card;
 use crate::emulator::Emulator;
 use crate::monitor::Monitor;
 use crate::own_time::OwnTime;
-use crate::ports::{self, STATUS_MAX, Status};
-use crate::progress::{Control, Phase, Progress};
-use crate::rights::Rights;
-use crate::{Arch, Board, LabError, tools};
+use crate::ports::{self, InitStatus, STATUS_MAX};
+use crate::progress::{GuestControl, GuestPhase, GuestProgress};
+use crate::rights::QemuRights;
+use crate::{Arch, GuestBoard, LabError, tools};
 use punctual_core::CpuSet;
 use std::ffi::OsString;
 use std::fs;
@@ -59,8 +59,8 @@ const VIRTUAL_TIME_KERNEL: &str = "nokaslr lpj=4000000 tsc=reliable random.trust
                                    randomize_kstack_offset=off cryptomgr.notests";
 
 /// The end of QEMU, and the time until then.
-pub struct Ended {
-    pub how: How,
+pub struct QemuEnd {
+    pub how: QemuEnding,
     pub elapsed: Duration,
     pub saved: bool,
     pub emulator: String,
@@ -68,7 +68,7 @@ pub struct Ended {
 
 /// How QEMU ended.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum How {
+pub enum QemuEnding {
     Exited {
         success: bool,
         description: String,
@@ -114,7 +114,7 @@ impl Watchdog {
     }
 
     /// Why QEMU must end, if so.
-    fn check(&mut self, phase: Phase, written: u64) -> Option<How> {
+    fn check(&mut self, phase: GuestPhase, written: u64) -> Option<QemuEnding> {
         if self.checked.elapsed() < CHECK_EVERY {
             return None;
         }
@@ -124,10 +124,10 @@ impl Watchdog {
             (self.written, self.sign) = (written, now);
         }
         if now >= total {
-            return Some(How::TimedOut { after: total });
+            return Some(QemuEnding::TimedOut { after: total });
         }
-        let silent = phase == Phase::Booting && now.saturating_sub(self.sign) >= boot_silence;
-        silent.then_some(How::Silent { after: boot_silence })
+        let silent = phase == GuestPhase::Booting && now.saturating_sub(self.sign) >= boot_silence;
+        silent.then_some(QemuEnding::Silent { after: boot_silence })
     }
 }
 
@@ -144,9 +144,9 @@ pub enum Start {
 
 /// The machine to build.
 #[derive(Clone)]
-pub struct Machine<'a> {
+pub struct QemuMachine<'a> {
     pub arch: Arch,
-    pub board: Board,
+    pub board: GuestBoard,
     /// The device tree, if QEMU does not make it itself.
     pub device_tree: Option<PathBuf>,
     pub accel: Accel,
@@ -159,7 +159,7 @@ pub struct Machine<'a> {
     pub extra_args: &'a [String],
 }
 
-impl Machine<'_> {
+impl QemuMachine<'_> {
     /// The kernel's command line.
     ///
     /// # Errors
@@ -186,7 +186,7 @@ impl Machine<'_> {
     /// Whether recording keeps its virtual time repeatable: not on a Pi, which has four CPUs, on or
     /// off, as QEMU records only one.
     fn is_recorded(&self) -> bool {
-        self.board == Board::Usual
+        self.board == GuestBoard::Usual
     }
 
     /// QEMU's arguments. All files but the kernel are in QEMU's working directory, so that no path
@@ -212,8 +212,8 @@ impl Machine<'_> {
         }
         add(&self.board.machine(self.arch, self.cpus, self.memory_mb));
         match self.board {
-            Board::Usual => self.usual(&mut add),
-            Board::Raspi3b => self.raspi(&mut add),
+            GuestBoard::Usual => self.usual(&mut add),
+            GuestBoard::Raspi3b => self.raspi(&mut add),
         }
         if self.share_host {
             add("-virtfs local,path=/,mount_tag=host,security_model=none,readonly=on,\
@@ -287,9 +287,9 @@ impl Machine<'_> {
 }
 
 /// A running QEMU; killed on drop.
-struct Running(Child);
+struct RunningQemu(Child);
 
-impl Drop for Running {
+impl Drop for RunningQemu {
     fn drop(&mut self) {
         // Fails only if it has ended already, which is fine.
         let _ = self.0.kill();
@@ -304,7 +304,7 @@ impl Drop for Running {
 ///
 /// In virtual time without recording QEMU's threads share one CPU and do not preempt each other
 /// (SCHED_BATCH): then its main loop rarely checks at the wrong moment ([`RECORDED`]).
-fn wrappers(machine: &Machine, rights: Rights) -> Result<Vec<OsString>, LabError> {
+fn wrappers(machine: &QemuMachine, rights: QemuRights) -> Result<Vec<OsString>, LabError> {
     let tool = |name: &str, args: &[&str]| -> Result<Vec<OsString>, LabError> {
         let program = tools::find(name, "util-linux")?.into_os_string();
         Ok([program].into_iter().chain(args.iter().map(OsString::from)).collect())
@@ -333,21 +333,21 @@ fn next_cpu() -> Option<usize> {
 /// Runs QEMU in the run's directory until it ends, reaches a limit, has written too much, or the
 /// watcher ends it.
 pub fn run(
-    machine: &Machine,
+    machine: &QemuMachine,
     dir: &Path,
     limits: Limits,
-    watch: &mut dyn FnMut(Progress) -> Control,
-) -> Result<Ended, LabError> {
+    watch: &mut dyn FnMut(GuestProgress) -> GuestControl,
+) -> Result<QemuEnd, LabError> {
     let qemu = Emulator::find(machine.arch)?;
     let stderr_path = dir.join(QEMU_STDERR);
     let stderr = fs::File::create(&stderr_path).map_err(LabError::io("create", &stderr_path))?;
-    let rights = Rights::of(machine.share_host);
+    let rights = QemuRights::of(machine.share_host);
     let words = wrappers(machine, rights)?.into_iter().chain(qemu.command);
     let mut words = words.chain(rights.args()).chain(machine.args()?);
     let first = words.next().unwrap_or_default();
     let _alive = open_pipe(dir, ALIVE)?;
     let mut control = ControlPipe::open(dir)?;
-    if machine.board == Board::Raspi3b {
+    if machine.board == GuestBoard::Raspi3b {
         card::insert(dir)?;
     }
     let mut command = Command::new(&first);
@@ -359,12 +359,15 @@ pub fn run(
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
     }
     let began = Instant::now();
-    let mut running = Running(command.spawn().map_err(LabError::io("start", &first))?);
+    let mut running = RunningQemu(command.spawn().map_err(LabError::io("start", &first))?);
     let monitor = Monitor::of(&mut running.0, SAVED_AS);
     let mut watchdog = Watchdog::new(limits, OwnTime::begin(running.0.id()));
     let how = loop {
         if let Some(status) = running.0.try_wait().map_err(LabError::io("wait for", &first))? {
-            break How::Exited { success: status.success(), description: status.to_string() };
+            break QemuEnding::Exited {
+                success: status.success(),
+                description: status.to_string(),
+            };
         }
         let (phase, elapsed, written) =
             (phase(machine.board, dir), began.elapsed(), output_size(dir));
@@ -372,33 +375,33 @@ pub fn run(
             break how;
         }
         if file_size(dir, PORTS[0]) > STATUS_MAX {
-            break How::TooMuchOutput { limit: STATUS_MAX };
+            break QemuEnding::TooMuchOutput { limit: STATUS_MAX };
         }
-        if phase == Phase::Booting && machine.board == Board::Raspi3b && is_halted(dir) {
-            break How::Exited { success: true, description: "halted".to_owned() };
+        if phase == GuestPhase::Booting && machine.board == GuestBoard::Raspi3b && is_halted(dir) {
+            break QemuEnding::Exited { success: true, description: "halted".to_owned() };
         }
-        match watch(Progress { phase, elapsed }) {
+        match watch(GuestProgress { phase, elapsed }) {
             // The saved state must not contain the request to end.
-            Control::End if machine.start == Start::Save => {}
-            Control::GoOn => {}
-            Control::End => control.end()?,
-            Control::Kill => break How::Killed,
+            GuestControl::End if machine.start == Start::Save => {}
+            GuestControl::GoOn => {}
+            GuestControl::End => control.end()?,
+            GuestControl::Kill => break QemuEnding::Killed,
         }
         if written > OUTPUT_BYTES_MAX {
-            break How::TooMuchOutput { limit: OUTPUT_BYTES_MAX };
+            break QemuEnding::TooMuchOutput { limit: OUTPUT_BYTES_MAX };
         }
         std::thread::sleep(POLL_INTERVAL);
     };
     drop(running);
     let saved = monitor.is_some_and(Monitor::has_saved);
-    Ok(Ended { how, elapsed: began.elapsed(), saved, emulator: qemu.version })
+    Ok(QemuEnd { how, elapsed: began.elapsed(), saved, emulator: qemu.version })
 }
 
 /// The phase of the guest, by its status so far.
-fn phase(board: Board, dir: &Path) -> Phase {
+fn phase(board: GuestBoard, dir: &Path) -> GuestPhase {
     let status = match board {
-        Board::Usual => Status::read(&dir.join(PORTS[0])).unwrap_or_default(),
-        Board::Raspi3b => Status::parse(&card::status(dir)),
+        GuestBoard::Usual => InitStatus::read(&dir.join(PORTS[0])).unwrap_or_default(),
+        GuestBoard::Raspi3b => InitStatus::parse(&card::status(dir)),
     };
     status.phase()
 }
@@ -458,10 +461,10 @@ fn file_size(dir: &Path, name: &str) -> u64 {
 mod tests {
     use super::*;
 
-    fn machine(accel: Accel, cmdline_extra: &str) -> Machine<'_> {
-        Machine {
+    fn machine(accel: Accel, cmdline_extra: &str) -> QemuMachine<'_> {
+        QemuMachine {
             arch: Arch::Amd64,
-            board: Board::Usual,
+            board: GuestBoard::Usual,
             device_tree: None,
             accel,
             cpus: 2,
@@ -517,9 +520,9 @@ mod tests {
 
     #[test]
     fn a_raspberry_pi_boots_with_a_card_and_the_requested_cpus() {
-        let board = Machine {
+        let board = QemuMachine {
             arch: Arch::Arm64,
-            board: Board::Raspi3b,
+            board: GuestBoard::Raspi3b,
             device_tree: Some("pi.dtb".into()),
             cpus: 1,
             memory_mb: 1024,

@@ -1,9 +1,9 @@
 //! The results of a guest, from QEMU's files.
 
 use crate::LabError;
-use crate::outcome::{self, Outcome};
-use crate::ports::{self, Status};
-use crate::qemu::{self, Ended};
+use crate::outcome::{self, GuestOutcome};
+use crate::ports::{self, InitStatus};
+use crate::qemu::{self, QemuEnd};
 use punctual_core::MadeOf;
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,7 +17,7 @@ const RESULTS_MAX: u64 = 1 << 30;
 /// The result of a guest.
 #[derive(Clone, Debug)]
 pub struct GuestResult {
-    pub outcome: Outcome,
+    pub outcome: GuestOutcome,
     /// The job's exit status, if it ended: as from a shell, 128 + n after signal n.
     pub exit_status: Option<i32>,
     /// The job's standard output, as far as received.
@@ -25,7 +25,7 @@ pub struct GuestResult {
     /// The job's standard error, as far as received.
     pub stderr: Vec<u8>,
     /// The regular files that the job left in /results, by their path there. Empty unless
-    /// [`Outcome::Finished`] or [`Outcome::OutOfMemory`] with an exit status, and empty if they
+    /// [`GuestOutcome::Finished`] or [`GuestOutcome::OutOfMemory`] with an exit status, and empty if they
     /// were put into [`Guest::results_to`](crate::Guest).
     pub results: BTreeMap<String, Vec<u8>>,
     /// The complete console output.
@@ -52,7 +52,7 @@ impl GuestResult {
     /// Reads the files in the run's directory after the last of `boots` boots.
     pub(crate) fn collect(
         dir: &Path,
-        ended: Ended,
+        ended: QemuEnd,
         boots: u32,
         results_to: Option<&Path>,
     ) -> Result<GuestResult, LabError> {
@@ -65,7 +65,7 @@ impl GuestResult {
             let end = end.map_err(LabError::io("read", dir.join(name)))?;
             Ok::<_, LabError>(String::from_utf8_lossy(&end).into_owned())
         };
-        let status = Status::read(&dir.join("status"));
+        let status = InitStatus::read(&dir.join("status"));
         let status = status.map_err(LabError::io("read", dir.join("status")))?;
         let console_log = text(qemu::CONSOLE)?;
         let outcome = outcome::judge(&ended.how, &status, &console_log, &text(qemu::QEMU_STDERR)?);
@@ -104,7 +104,7 @@ impl GuestResult {
     /// QEMU 7.2, in none of 144 of 6.1 and 6.1-rt.
     pub(crate) fn is_torn_patch(&self) -> bool {
         // The release is reported just before the job begins.
-        matches!(self.outcome, Outcome::Panicked(_))
+        matches!(self.outcome, GuestOutcome::Panicked(_))
             && self.release.is_none()
             && self.console_log.contains("int3: 0000")
     }

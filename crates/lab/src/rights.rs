@@ -16,20 +16,20 @@ const WITH_ITS_PARENT: &str =
 
 /// How QEMU drops rights that it does not need.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Rights {
+pub struct QemuRights {
     /// QEMU becomes the user nobody once all its files are open.
     nobody: bool,
 }
 
-impl Rights {
+impl QemuRights {
     /// The rights of a QEMU started by this process. One that shares this system's files reads them
     /// with this process's rights.
-    pub fn of(share_host: bool) -> Rights {
+    pub fn of(share_host: bool) -> QemuRights {
         let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
         let maps =
             ["uid_map", "gid_map"].map(|map| fs::read_to_string(format!("/proc/self/{map}")));
         let has_nobody = maps.iter().all(|map| map.as_ref().is_ok_and(|map| maps_nobody(map)));
-        Rights { nobody: !share_host && can_change_user(&status) && has_nobody }
+        QemuRights { nobody: !share_host && can_change_user(&status) && has_nobody }
     }
 
     /// QEMU's own arguments that drop rights.
@@ -92,9 +92,9 @@ mod tests {
 
     #[test]
     fn qemu_can_neither_spawn_programs_nor_regain_privileges() {
-        let words = |nobody| format!("{:?}", Rights { nobody }.args());
+        let words = |nobody| format!("{:?}", QemuRights { nobody }.args());
         assert!(words(true).contains("spawn=deny") && words(true).contains("user=65534:65534"));
         assert!(words(false).contains("spawn=deny") && words(false).contains("elevateprivileges"));
-        assert!(Rights { nobody: false }.wrapper("alive").is_empty());
+        assert!(QemuRights { nobody: false }.wrapper("alive").is_empty());
     }
 }

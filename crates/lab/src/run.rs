@@ -4,9 +4,9 @@ use crate::accel::Accel;
 use crate::board::{RASPI_CPUS, RASPI_MEMORY_MB};
 use crate::contents::Contents;
 use crate::guest::{Guest, absolute};
-use crate::progress::{Control, Progress};
-use crate::qemu::{self, Limits, Machine, Start};
-use crate::{Arch, Board, GuestResult, LabError, card, exact, saved};
+use crate::progress::{GuestControl, GuestProgress};
+use crate::qemu::{self, Limits, QemuMachine, Start};
+use crate::{Arch, GuestBoard, GuestResult, LabError, card, exact, saved};
 use punctual_core::MadeOf;
 use std::path::Path;
 
@@ -27,13 +27,13 @@ impl Guest {
     /// The guest could not be run at all or its results not be read; how the guest itself ended is
     /// in [`GuestResult::outcome`].
     pub fn run(&self) -> Result<GuestResult, LabError> {
-        self.run_watched(&mut |_| Control::GoOn)
+        self.run_watched(&mut |_| GuestControl::GoOn)
     }
 
     /// Like [`Guest::run`], with a watcher, called several times a second, that may end the guest.
     pub fn run_watched(
         &self,
-        watch: &mut dyn FnMut(Progress) -> Control,
+        watch: &mut dyn FnMut(GuestProgress) -> GuestControl,
     ) -> Result<GuestResult, LabError> {
         if self.accel == Accel::VirtualTime {
             self.check_virtual_time()?;
@@ -57,7 +57,7 @@ impl Guest {
                 Some(ended) => ended,
                 None => qemu::run(&machine, dir.path(), limits, watch)?,
             };
-            if self.board == Board::Raspi3b {
+            if self.board == GuestBoard::Raspi3b {
                 card::unload(dir.path())?;
             }
             let mut result =
@@ -85,7 +85,7 @@ impl Guest {
     /// Those of [`Guest::run`]; or the guest does not have one CPU in virtual time, on a usual
     /// board.
     pub fn prepared(&self) -> Result<MadeOf, LabError> {
-        if self.accel != Accel::VirtualTime || self.board != Board::Usual {
+        if self.accel != Accel::VirtualTime || self.board != GuestBoard::Usual {
             return Err(LabError::Request(
                 "only guests in virtual time can be traced by instruction, and no imitated boards"
                     .to_owned(),
@@ -111,8 +111,8 @@ impl Guest {
         Ok(contents.resumes)
     }
 
-    fn machine<'a>(&'a self, kernel: &'a Path) -> Result<Machine<'a>, LabError> {
-        Ok(Machine {
+    fn machine<'a>(&'a self, kernel: &'a Path) -> Result<QemuMachine<'a>, LabError> {
+        Ok(QemuMachine {
             arch: self.kernel.arch,
             board: self.board,
             device_tree: self.board.device_tree(&self.kernel)?,
@@ -131,7 +131,7 @@ impl Guest {
     fn check_board(&self) -> Result<(), LabError> {
         let wrong = |what: String| Err(LabError::Request(format!("a Raspberry Pi 3 {what}")));
         match self {
-            _ if self.board == Board::Usual => Ok(()),
+            _ if self.board == GuestBoard::Usual => Ok(()),
             Guest { kernel, .. } if kernel.arch != Arch::Arm64 => {
                 wrong(format!("runs arm64 kernels, not {}", kernel.arch.debian_name()))
             }

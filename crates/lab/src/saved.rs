@@ -6,8 +6,8 @@
 use crate::LabError;
 use crate::artefacts::Artefacts;
 use crate::emulator::Emulator;
-use crate::progress::{Control, Phase, Progress};
-use crate::qemu::{self, Ended, Limits, Machine, Start};
+use crate::progress::{GuestControl, GuestPhase, GuestProgress};
+use crate::qemu::{self, Limits, QemuEnd, QemuMachine, Start};
 use crate::ssh::digest_of;
 use std::fs;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -18,7 +18,7 @@ use std::time::Duration;
 const POLL: Duration = Duration::from_millis(20);
 
 /// A saved boot.
-pub struct Saved {
+pub struct SavedBoot {
     image: PathBuf,
     console: PathBuf,
 }
@@ -27,16 +27,16 @@ pub struct Saved {
 /// saved boot if possible, else to boot with both. If it ended while it should be saved, it has
 /// nothing to resume from, and the end is returned.
 pub fn prepare(
-    machine: &mut Machine,
+    machine: &mut QemuMachine,
     dir: &Path,
     resumes: bool,
     limits: Limits,
-    watch: &mut dyn FnMut(Progress) -> Control,
-) -> Result<Option<Ended>, LabError> {
+    watch: &mut dyn FnMut(GuestProgress) -> GuestControl,
+) -> Result<Option<QemuEnd>, LabError> {
     if !resumes {
         return Ok(None);
     }
-    match Saved::of(machine, dir, limits, watch)? {
+    match SavedBoot::of(machine, dir, limits, watch)? {
         Boot::Saved(saved) => {
             machine.start = Start::Resume;
             saved.place(dir).map(|()| None)
@@ -59,39 +59,39 @@ pub fn append_job(dir: &Path) -> Result<(), LabError> {
 /// The result of the attempt to save a boot.
 pub enum Boot {
     /// The machine can resume from here.
-    Saved(Saved),
+    Saved(SavedBoot),
     /// The guest ended, or was killed, before it asked to be saved.
-    Ended(Ended),
+    Ended(QemuEnd),
 }
 
-impl Saved {
+impl SavedBoot {
     /// The saved boot of the machine in this directory, with its first file system there; created
     /// if not stored.
     pub fn of(
-        machine: &Machine,
+        machine: &QemuMachine,
         dir: &Path,
         limits: Limits,
-        watch: &mut dyn FnMut(Progress) -> Control,
+        watch: &mut dyn FnMut(GuestProgress) -> GuestControl,
     ) -> Result<Boot, LabError> {
         let store = Artefacts::open()?;
-        let machine = Machine { start: Start::Save, ..machine.clone() };
+        let machine = QemuMachine { start: Start::Save, ..machine.clone() };
         let key = key(&machine, dir)?;
         let [image, console] = ["saved", "console"].map(|kind| format!("{key}.{kind}"));
         // Of two processes that need the same boot, the second waits for the first.
         let _one = loop {
             match store.try_lock(&key)? {
                 Some(lock) => break lock,
-                None if watch(booting()) == Control::Kill => {
-                    let how = qemu::How::Killed;
+                None if watch(booting()) == GuestControl::Kill => {
+                    let how = qemu::QemuEnding::Killed;
                     let emulator = Emulator::find(machine.arch)?.version;
                     let elapsed = Duration::ZERO;
-                    return Ok(Boot::Ended(Ended { how, elapsed, saved: false, emulator }));
+                    return Ok(Boot::Ended(QemuEnd { how, elapsed, saved: false, emulator }));
                 }
                 None => std::thread::sleep(POLL),
             }
         };
         if let (Some(image), Some(console)) = (store.named(&image)?, store.named(&console)?) {
-            return Ok(Boot::Saved(Saved { image, console }));
+            return Ok(Boot::Saved(SavedBoot { image, console }));
         }
         let file = dir.join(qemu::SAVED);
         write_empty_image(&file)?;
@@ -100,7 +100,7 @@ impl Saved {
             return Ok(Boot::Ended(ended));
         }
         settle_clock(&file)?;
-        Ok(Boot::Saved(Saved {
+        Ok(Boot::Saved(SavedBoot {
             image: store.adopt(&image, &file)?,
             console: store.adopt(&console, &dir.join(qemu::CONSOLE))?,
         }))
@@ -115,18 +115,18 @@ impl Saved {
     }
 }
 
-fn booting() -> Progress {
-    Progress { phase: Phase::Booting, elapsed: Duration::ZERO }
+fn booting() -> GuestProgress {
+    GuestProgress { phase: GuestPhase::Booting, elapsed: Duration::ZERO }
 }
 
 /// Equal machines have equal keys: their kernel, first file system, QEMU and its arguments.
-fn key(machine: &Machine, dir: &Path) -> Result<String, LabError> {
+fn key(machine: &QemuMachine, dir: &Path) -> Result<String, LabError> {
     let digest =
         |path: &Path| fs::File::open(path).and_then(digest_of).map_err(LabError::io("read", path));
     let kernel = digest(machine.kernel)?;
     let initramfs = digest(&dir.join(qemu::INITRAMFS))?;
     let emulator = Emulator::find(machine.arch)?.version;
-    let no_path = Machine { kernel: Path::new(""), ..machine.clone() };
+    let no_path = QemuMachine { kernel: Path::new(""), ..machine.clone() };
     let text = format!("{kernel} {initramfs} {emulator} {:?}", no_path.args()?);
     // Reading from memory cannot fail.
     Ok(digest_of(text.as_bytes()).unwrap_or_default())

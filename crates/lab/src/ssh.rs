@@ -3,7 +3,7 @@
 //!
 //! 1. [`Destination`]: an address that cannot be mistaken for options or commands.
 //! 2. [`Connection`]: the system's own ssh, which checks the host's key and authenticates once; the
-//!    remote system ([`System`]).
+//!    remote system ([`RemoteSystem`]).
 //! 3. A suitable program is sent, verified, and supervises its own run there ([`agent`]),
 //!    independent of connections.
 //! 4. [`run`] and [`resume`] follow it, reconnect, and receive the bundle, without trust in the
@@ -21,9 +21,9 @@ mod staging;
 mod stderr;
 mod wire;
 
-pub use client::{Connection, System};
+pub use client::{Connection, RemoteSystem};
 pub use destination::Destination;
-pub use error::{SshError, Trouble};
+pub use error::{ErrorPlace, SshError};
 pub(crate) use files::digest_of;
-pub use follow::{Ended, Job, RemoteResult, Timeouts, Watch, resume, run};
+pub use follow::{RemoteEnd, RemoteJob, RemoteResult, RemoteWatch, Timeouts, resume, run};
 pub use staging::{Leftover, clean, leftovers};

@@ -10,10 +10,10 @@ const POLL: Duration = Duration::from_millis(20);
 const QUIET: Duration = Duration::from_secs(1);
 
 /// Whether the user requested the end.
-type Ended = Box<dyn Fn() -> bool + Send>;
+type EndRequested = Box<dyn Fn() -> bool + Send>;
 
 static SAY: OnceLock<fn(&str)> = OnceLock::new();
-static ENDED: Mutex<Vec<Ended>> = Mutex::new(Vec::new());
+static ENDED: Mutex<Vec<EndRequested>> = Mutex::new(Vec::new());
 
 /// Sets how this process tells the user about waits.
 pub fn announce_waits(say: fn(&str)) {

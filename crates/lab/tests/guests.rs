@@ -2,7 +2,8 @@
 //! if that is impossible.
 
 use punctual_lab::{
-    Accel, Arch, Board, Control, Guest, GuestFile, GuestResult, Job, Outcome, Phase, Progress,
+    Accel, Arch, Guest, GuestBoard, GuestControl, GuestFile, GuestOutcome, GuestPhase,
+    GuestProgress, GuestResult, Job,
 };
 use punctual_testing as testing;
 use std::io::{BufRead, BufReader, Write};
@@ -123,7 +124,9 @@ fn the_command_line_takes_effect() {
 fn a_guest_panic_is_detected_with_its_console_log() {
     let Some(guest) = resumed("echo before; echo c >/proc/sysrq-trigger") else { return };
     let Some(result) = testing::or_skip(guest.run()) else { return };
-    let Outcome::Panicked(line) = &result.outcome else { panic!("{}", testing::story(&result)) };
+    let GuestOutcome::Panicked(line) = &result.outcome else {
+        panic!("{}", testing::story(&result))
+    };
     assert_eq!(line, "Kernel panic - not syncing: sysrq triggered crash");
     assert!(result.console_log.contains("sysrq_handle_crash"), "{}", result.console_log);
     assert_eq!((result.stdout.as_slice(), result.exit_status), (&b"before\n"[..], None));
@@ -137,11 +140,15 @@ fn a_hanging_job_is_killed_at_its_timeout() {
     let Some(plain) = &*PLAIN else { return };
     guest.timeout = plain.elapsed * 3 / 2;
     let Some(result) = testing::or_skip(guest.run()) else { return };
-    let Outcome::Hung { after, phase } = result.outcome else {
+    let GuestOutcome::Hung { after, phase } = result.outcome else {
         panic!("{}", testing::story(&result))
     };
     assert_eq!((after, result.exit_status, result.results.len()), (guest.timeout, None, 0));
-    assert!(phase == Phase::Booting || result.stdout == b"before\n", "{}", testing::story(&result));
+    assert!(
+        phase == GuestPhase::Booting || result.stdout == b"before\n",
+        "{}",
+        testing::story(&result)
+    );
     assert!(!result.console_log.is_empty());
 }
 
@@ -153,7 +160,7 @@ fn results_of_a_guest_are_returned_although_it_ran_out_of_memory() {
     let Some(mut guest) = guest(STANDARD, script) else { return };
     guest.memory_mb = 256;
     let Some(result) = testing::or_skip(guest.run()) else { return };
-    assert!(matches!(result.outcome, Outcome::OutOfMemory(_)), "{}", testing::story(&result));
+    assert!(matches!(result.outcome, GuestOutcome::OutOfMemory(_)), "{}", testing::story(&result));
     assert_eq!(
         (text(&result, "kept"), result.oom_kills, result.exit_status),
         ("kept", Some(1), Some(137))
@@ -164,7 +171,12 @@ fn results_of_a_guest_are_returned_although_it_ran_out_of_memory() {
 fn a_guest_that_powers_off_before_its_job_ends_is_a_failure() {
     let Some(guest) = resumed("echo before; poweroff -f; sleep 100000") else { return };
     let Some(result) = testing::or_skip(guest.run()) else { return };
-    assert_eq!(result.outcome, Outcome::EndedEarly(Phase::Job), "{}", testing::story(&result));
+    assert_eq!(
+        result.outcome,
+        GuestOutcome::EndedEarly(GuestPhase::Job),
+        "{}",
+        testing::story(&result)
+    );
 }
 
 /// The rights of this process's QEMU, from the kernel.
@@ -185,13 +197,13 @@ fn a_guest_that_breaks_out_has_nothing() {
     let Some(mut guest) = guest(STANDARD, "sleep 1; echo done") else { return };
     guest.share_host = false;
     let mut seen = None;
-    let result = guest.run_watched(&mut |progress: Progress| {
-        if progress.phase == Phase::Job && seen.is_none() {
+    let result = guest.run_watched(&mut |progress: GuestProgress| {
+        if progress.phase == GuestPhase::Job && seen.is_none() {
             seen = rights_of_qemu();
         }
-        Control::GoOn
+        GuestControl::GoOn
     });
-    assert_eq!(result.unwrap().outcome, Outcome::Finished);
+    assert_eq!(result.unwrap().outcome, GuestOutcome::Finished);
     let status = seen.expect("QEMU was seen");
     for line in ["Seccomp:\t2", "NoNewPrivs:\t1"] {
         assert!(status.contains(line), "{status}");
@@ -211,7 +223,7 @@ fn a_job_that_takes_the_status_port_is_ended() {
     let Some(mut guest) = guest(STANDARD, script) else { return };
     guest.share_host = false;
     let result = guest.run().unwrap();
-    assert_eq!(result.outcome, Outcome::TooMuchOutput { limit: 1 << 20 });
+    assert_eq!(result.outcome, GuestOutcome::TooMuchOutput { limit: 1 << 20 });
     assert!(result.problems.iter().map(String::len).sum::<usize>() <= 1 << 20);
 }
 
@@ -220,7 +232,7 @@ fn errors_of_qemu_are_reported_in_its_own_words() {
     let Some(mut guest) = guest(STANDARD, "true") else { return };
     guest.qemu_args = vec!["-device".into(), "no-such-device".into()];
     let Some(result) = testing::or_skip(guest.run()) else { return };
-    let Outcome::QemuFailed(described) = &result.outcome else {
+    let GuestOutcome::QemuFailed(described) = &result.outcome else {
         panic!("{}", testing::story(&result))
     };
     assert!(described.contains("no-such-device"), "{described}");
@@ -283,7 +295,7 @@ fn check_cleared_pages(stdout: &[u8]) {
 /// chosen by this machine (docs/notes/virtual-time.md).
 fn repeated(guest: &Guest) -> Option<Vec<u8>> {
     // Not for the Pi, which QEMU does not record: the queries would make it diverge.
-    if guest.board == Board::Raspi3b {
+    if guest.board == GuestBoard::Raspi3b {
         return repeated_undisturbed(guest);
     }
     let dir = tempfile::tempdir().unwrap();
@@ -403,7 +415,7 @@ fn virtual_time_of_an_arm64_guest_is_reproducible() {
 #[ignore = "takes long; ./x test --all"]
 fn a_raspberry_pi_guest_returns_reproducible_results_on_its_card() {
     let Some(mut guest) = testing::guest_for(Arch::Arm64, STANDARD) else { return };
-    guest.board = Board::Raspi3b;
+    guest.board = GuestBoard::Raspi3b;
     let described = guest.run().unwrap_err().to_string();
     assert_eq!(described, "a Raspberry Pi 3 has 1024 MiB of memory, not 512");
     guest.job =
@@ -428,12 +440,13 @@ fn a_raspberry_pi_guest_returns_reproducible_results_on_its_card() {
 
     // The word to end arrives on the console. A signal adds 128 to the exit status.
     (guest.cpus, guest.job) = (1, Job::Script("exec sleep 100000".into()));
-    let mut control =
-        |seen: Progress| if seen.phase == Phase::Job { Control::End } else { Control::GoOn };
+    let mut control = |seen: GuestProgress| {
+        if seen.phase == GuestPhase::Job { GuestControl::End } else { GuestControl::GoOn }
+    };
     let Some(result) = testing::or_skip(guest.run_watched(&mut control)) else { return };
     assert_eq!(
         (&result.outcome, result.exit_status),
-        (&Outcome::Finished, Some(130)),
+        (&GuestOutcome::Finished, Some(130)),
         "{}",
         testing::story(&result)
     );

@@ -9,7 +9,7 @@ use std::cell::UnsafeCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-struct Shared {
+struct SharedBins {
     buffers: [UnsafeCell<BinnedCounter>; 2],
     /// The reader requests the counts; set by the reader, cleared by the writer.
     wanted: AtomicBool,
@@ -22,10 +22,10 @@ struct Shared {
 // SAFETY: a buffer belongs to the writer or to the reader, never to both: the writer gives one away
 // by storing `handed` (Release) and does not touch it again until it has read `handed` as 0
 // (Acquire), which the reader stores when it has finished.
-unsafe impl Sync for Shared {}
+unsafe impl Sync for SharedBins {}
 
 pub struct CounterWriter {
-    shared: Arc<Shared>,
+    shared: Arc<SharedBins>,
     /// The writer's buffer: one of `shared`.
     active: *mut BinnedCounter,
     place: usize,
@@ -39,7 +39,7 @@ pub struct CounterWriter {
 unsafe impl Send for CounterWriter {}
 
 pub struct CounterReader {
-    shared: Arc<Shared>,
+    shared: Arc<SharedBins>,
 }
 
 /// Two counters of a shape, with all their memory touched.
@@ -47,7 +47,7 @@ pub fn binned_counter(shape: SeriesShape) -> (CounterWriter, CounterReader) {
     let buffer = || UnsafeCell::new(BinnedCounter::new(shape));
     let (wanted, handed, ended) =
         (AtomicBool::new(false), AtomicU32::new(0), AtomicBool::new(false));
-    let shared = Arc::new(Shared { buffers: [buffer(), buffer()], wanted, handed, ended });
+    let shared = Arc::new(SharedBins { buffers: [buffer(), buffer()], wanted, handed, ended });
     let active = shared.buffers[0].get();
     (
         CounterWriter { shared: Arc::clone(&shared), active, place: 0, seq: 0, begun: false },
@@ -59,7 +59,7 @@ impl CounterWriter {
     /// Counts a sample.
     #[inline(always)]
     pub fn put(&mut self, begin: i64, end: i64, cpu: u32) {
-        // SAFETY: the active buffer is the writer's (see `Shared`), and there is one writer.
+        // SAFETY: the active buffer is the writer's (see `SharedBins`), and there is one writer.
         let counter = unsafe { &mut *self.active };
         counter.record(self.seq, begin, end, cpu);
         self.seq += 1;

@@ -2,15 +2,15 @@
 
 use crate::ring::{Consumer, MISSED_MANY, SnapshotReader};
 use crate::sink::SampleSource;
-use punctual_core::digest::{Digest, SampleDigest};
-use punctual_core::{BinnedCounter, ClockNs, Nanos, Sample, SeriesData, Unfinished, Window};
+use punctual_core::digest::{SampleDigest, Sha256Digest};
+use punctual_core::{BinnedCounter, ClockNs, Nanos, Sample, SampleWindow, SeriesData, Unfinished};
 
 /// The length of the windows in which samples over time are kept.
 pub const WINDOW: Nanos = Nanos::SECOND;
 
 /// Figures between two drains, for the live view.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Recent {
+pub struct RecentFigures {
     pub count: u64,
     /// The latest latency; the mean if samples are only counted.
     pub last: Nanos,
@@ -18,7 +18,7 @@ pub struct Recent {
 }
 
 /// Drains a ring into the statistics of its series, which the caller owns.
-pub struct Collector {
+pub struct SeriesCollector {
     source: SampleSource,
     /// The samples that have not been fetched yet.
     pending: Vec<Sample>,
@@ -29,20 +29,20 @@ pub struct Collector {
     digest: SampleDigest,
     /// One period after the last wake-up: the next sample is due by then.
     due_by: Option<ClockNs>,
-    window: Option<Window>,
+    window: Option<SampleWindow>,
     /// Ended windows that have not been fetched yet: one per second.
-    ended_windows: Vec<Window>,
+    ended_windows: Vec<SampleWindow>,
 }
 
-impl Collector {
+impl SeriesCollector {
     /// The maximum number of samples held for the log; the reader fetches them far more often.
     pub const PENDING: usize = 1 << 20;
 
     /// A collector for the series of this source. Without `keep_samples` only statistics are kept;
     /// a binned counter has nothing else.
-    pub fn new(source: SampleSource, keep_samples: bool) -> Collector {
+    pub fn new(source: SampleSource, keep_samples: bool) -> SeriesCollector {
         let digest = SampleDigest::default();
-        Collector {
+        SeriesCollector {
             source,
             pending: Vec::new(),
             keep_pending: keep_samples,
@@ -60,7 +60,7 @@ impl Collector {
     }
 
     /// Takes all new samples; `None` if there are none.
-    pub fn drain(&mut self, data: &mut SeriesData) -> Option<Recent> {
+    pub fn drain(&mut self, data: &mut SeriesData) -> Option<RecentFigures> {
         let mut recent = None;
         let (pending, keep, digest) = (&mut self.pending, self.keep_pending, &mut self.digest);
         let (window, ended, worst) = (&mut self.window, &mut self.ended_windows, &mut self.worst);
@@ -69,21 +69,21 @@ impl Collector {
             SampleSource::Ring(consumer) => drain_ring(consumer, data, |sample| {
                 digest.add(sample);
                 *due_by = period.map(|period| sample.woke + period);
-                if keep && pending.len() < Collector::PENDING {
+                if keep && pending.len() < SeriesCollector::PENDING {
                     pending.push(*sample);
                 }
                 ended.extend(extend_window(window, one(sample)));
-                Recent::add(&mut recent, 1, sample.latency(), sample.latency());
+                RecentFigures::add(&mut recent, 1, sample.latency(), sample.latency());
             }),
             SampleSource::Counter(reader) => reader.drain(|counter| {
                 data.absorb(counter);
                 worst
                     .iter_mut()
-                    .filter(|worst| worst.len() < Collector::PENDING)
+                    .filter(|worst| worst.len() < SeriesCollector::PENDING)
                     .for_each(|worst| worst.extend(counter.worst()));
                 let Some(many) = many(counter) else { return };
                 ended.extend(extend_window(window, many));
-                Recent::add(
+                RecentFigures::add(
                     &mut recent,
                     many.count,
                     Nanos(many.sum.ns() / many.count.max(1) as i64),
@@ -114,15 +114,15 @@ impl Collector {
     }
 
     /// The digest of all samples; of a binned counter, of its counts in `data`.
-    pub fn digest(&self, data: &SeriesData) -> Digest {
+    pub fn digest(&self, data: &SeriesData) -> Sha256Digest {
         match &self.source {
             SampleSource::Ring(_) => self.digest.value(),
-            SampleSource::Counter(_) => Digest::of_counts(data),
+            SampleSource::Counter(_) => Sha256Digest::of_counts(data),
         }
     }
 
     /// Fetches the windows that ended since the last call, for the log.
-    pub fn take_windows(&mut self) -> Vec<Window> {
+    pub fn take_windows(&mut self) -> Vec<SampleWindow> {
         std::mem::take(&mut self.ended_windows)
     }
 
@@ -149,10 +149,11 @@ impl Collector {
     }
 }
 
-impl Recent {
-    fn add(recent: &mut Option<Recent>, count: u64, last: Nanos, max: Nanos) {
-        let so_far = recent.unwrap_or(Recent { count: 0, last, max });
-        *recent = Some(Recent { count: so_far.count + count, last, max: so_far.max.max(max) });
+impl RecentFigures {
+    fn add(recent: &mut Option<RecentFigures>, count: u64, last: Nanos, max: Nanos) {
+        let so_far = recent.unwrap_or(RecentFigures { count: 0, last, max });
+        *recent =
+            Some(RecentFigures { count: so_far.count + count, last, max: so_far.max.max(max) });
     }
 }
 
@@ -169,14 +170,14 @@ fn drain_ring(consumer: &mut Consumer, data: &mut SeriesData, mut seen: impl FnM
 }
 
 /// The window of a single sample.
-fn one(sample: &Sample) -> Window {
+fn one(sample: &Sample) -> SampleWindow {
     let latency = sample.latency();
-    Window { start: sample.due, count: 1, min: latency, max: latency, sum: latency }
+    SampleWindow { start: sample.due, count: 1, min: latency, max: latency, sum: latency }
 }
 
 /// The window of a binned counter: the time between two drains, assigned to its beginning.
-fn many(counter: &BinnedCounter) -> Option<Window> {
-    counter.extent().map(|(start, min, max, sum)| Window {
+fn many(counter: &BinnedCounter) -> Option<SampleWindow> {
+    counter.extent().map(|(start, min, max, sum)| SampleWindow {
         start,
         count: counter.count(),
         min,
@@ -187,7 +188,10 @@ fn many(counter: &BinnedCounter) -> Option<Window> {
 
 /// Adds samples to their window; returns the previous one when a new one begins. Windows begin at
 /// whole multiples of their length on the series' clock.
-pub fn extend_window(window: &mut Option<Window>, more: Window) -> Option<Window> {
+pub fn extend_window(
+    window: &mut Option<SampleWindow>,
+    more: SampleWindow,
+) -> Option<SampleWindow> {
     let start = ClockNs(more.start.ns().div_euclid(WINDOW.ns()) * WINDOW.ns());
     match window {
         Some(open) if open.start == start => {
@@ -197,7 +201,7 @@ pub fn extend_window(window: &mut Option<Window>, more: Window) -> Option<Window
             open.sum += more.sum;
             None
         }
-        _ => window.replace(Window { start, ..more }),
+        _ => window.replace(SampleWindow { start, ..more }),
     }
 }
 
@@ -216,7 +220,7 @@ mod tests {
         };
         let (mut producer, consumer) = ring(4);
         let (mut collector, mut data) =
-            (Collector::new(SampleSource::Ring(consumer), true), SeriesData::new(shape));
+            (SeriesCollector::new(SampleSource::Ring(consumer), true), SeriesData::new(shape));
         for (k, late) in [100, 2_500, 50, 60, 70].into_iter().enumerate() {
             let due = k as i64 * 1_000;
             producer.push(due, due + late, (late / 1_000) as u64, 1);
@@ -224,7 +228,7 @@ mod tests {
         // The ring holds four: the fifth was dropped at the end.
         assert_eq!(
             collector.drain(&mut data),
-            Some(Recent { count: 4, last: Nanos(60), max: Nanos(2_500) })
+            Some(RecentFigures { count: 4, last: Nanos(60), max: Nanos(2_500) })
         );
         drop(producer);
         collector.finish(&mut data);
@@ -242,7 +246,7 @@ mod tests {
         let windows = collector.take_windows();
         assert_eq!(
             windows,
-            [Window {
+            [SampleWindow {
                 start: ClockNs(0),
                 count: 4,
                 min: Nanos(50),

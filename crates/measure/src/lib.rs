@@ -4,7 +4,7 @@
 //! lock, has no page fault, formats nothing and calls nothing except the measured operation, the
 //! sleep and the clock. It writes samples into a [`ring`], or counts them in a [`binned_counter`]
 //! if they come too fast for that; the controller thread turns them into statistics with a
-//! [`collect::Collector`].
+//! [`collect::SeriesCollector`].
 
 mod atomic {
     pub use std::sync::atomic::{AtomicU64, Ordering, fence};

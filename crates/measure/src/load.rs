@@ -14,5 +14,5 @@ mod outbox;
 mod protocol;
 mod respawn;
 
-pub use client::{Guarded, LoadError};
-pub use protocol::{Event, LoadSpec, OnExit};
+pub use client::{GuardError, Guarded};
+pub use protocol::{GuardEvent, LoadExitAction, LoadSpec};

@@ -2,13 +2,13 @@
 
 use punctual_core::{Finding, Nanos, Severity};
 use punctual_sys::memory;
-use punctual_sys::power::DmaLatency;
+use punctual_sys::power::DmaLatencyRequest;
 
 /// The settings in force.
 #[derive(Debug)]
 pub struct Preparation {
     /// In force while this lives.
-    _dma_latency: Option<DmaLatency>,
+    _dma_latency: Option<DmaLatencyRequest>,
     /// Settings that failed, and remarks on those in force that readers of the figures need.
     pub findings: Vec<Finding>,
 }
@@ -57,8 +57,8 @@ pub fn prepare(
     }
 }
 
-fn hold_dma_latency(latency: Nanos, findings: &mut Vec<Finding>) -> Option<DmaLatency> {
-    match DmaLatency::hold(latency) {
+fn hold_dma_latency(latency: Nanos, findings: &mut Vec<Finding>) -> Option<DmaLatencyRequest> {
+    match DmaLatencyRequest::hold(latency) {
         Ok(held) => {
             let message =
                 format!("/dev/cpu_dma_latency was held at {latency} by the measurement itself");

@@ -24,7 +24,7 @@ pub const MISSED_MANY: u64 = 0xffff;
 #[repr(align(128))]
 struct Padded(AtomicU64);
 
-struct Shared {
+struct SharedRing {
     slots: Box<[AtomicU64]>,
     /// Samples ever written; only the producer stores.
     head: Padded,
@@ -34,7 +34,7 @@ struct Shared {
     offered: Padded,
 }
 
-impl Shared {
+impl SharedRing {
     fn capacity(&self) -> u64 {
         (self.slots.len() / WORDS) as u64
     }
@@ -44,7 +44,7 @@ impl Shared {
 }
 
 pub struct Producer {
-    shared: Arc<Shared>,
+    shared: Arc<SharedRing>,
     head: u64,
     /// The reader's position as last read: read again only when the ring seems full.
     tail_seen: u64,
@@ -52,37 +52,37 @@ pub struct Producer {
 }
 
 pub struct Consumer {
-    shared: Arc<Shared>,
-    reader: Arc<Mutex<Reader>>,
+    shared: Arc<SharedRing>,
+    reader: Arc<Mutex<ReaderPosition>>,
     /// Samples taken out and being read; empty between two calls.
-    taken: Vec<Drained>,
+    taken: Vec<DrainedSample>,
 }
 
 /// The reader's position, and the samples taken out of the ring before they were requested.
 #[derive(Default)]
-struct Reader {
+struct ReaderPosition {
     tail: u64,
     next_seq: u64,
-    backlog: Vec<Drained>,
+    backlog: Vec<DrainedSample>,
 }
 
 /// Takes samples out of a ring that fills while the controller thread is away, and keeps them for
 /// it.
 pub struct BackupDrain {
-    shared: Arc<Shared>,
-    reader: Arc<Mutex<Reader>>,
+    shared: Arc<SharedRing>,
+    reader: Arc<Mutex<ReaderPosition>>,
 }
 
 /// Reads samples beside the controller thread, without taking them out.
 pub struct SnapshotReader {
-    shared: Arc<Shared>,
+    shared: Arc<SharedRing>,
     at: u64,
     next_seq: u64,
 }
 
 /// A sample as it came out of the ring.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Drained {
+pub struct DrainedSample {
     pub sample: Sample,
     /// Missed periods before this sample's wake-up ([`MISSED_MANY`]: that number or more).
     pub missed: u64,
@@ -95,7 +95,7 @@ pub fn ring(samples: usize) -> (Producer, Consumer) {
     let capacity = samples.max(2).next_power_of_two();
     // Initially non-zero: zeroed allocations are not backed by memory until they are written.
     let slots: Box<[AtomicU64]> = (0..capacity * WORDS).map(|_| AtomicU64::new(u64::MAX)).collect();
-    let shared = Shared {
+    let shared = SharedRing {
         slots,
         head: Padded(AtomicU64::new(0)),
         tail: Padded(AtomicU64::new(0)),
@@ -151,14 +151,14 @@ impl Drop for Producer {
 }
 
 /// A reader that panicked was between two samples: its data is consistent.
-fn lock(reader: &Mutex<Reader>) -> MutexGuard<'_, Reader> {
+fn lock(reader: &Mutex<ReaderPosition>) -> MutexGuard<'_, ReaderPosition> {
     reader.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Reader {
+impl ReaderPosition {
     /// Moves the ring's content to the backlog while there is room; the rest is dropped and counted
     /// when the ring is full.
-    fn pull(&mut self, shared: &Shared) {
+    fn pull(&mut self, shared: &SharedRing) {
         let head = shared.head.0.load(Ordering::Acquire);
         let room = BACKLOG.saturating_sub(self.backlog.len());
         let many = ((head - self.tail) as usize).min(room);
@@ -180,7 +180,7 @@ impl Reader {
                 woke: ClockNs(woke as i64),
                 cpu: (packed & 0xffff) as u32,
             };
-            self.backlog.push(Drained {
+            self.backlog.push(DrainedSample {
                 sample,
                 missed: packed >> 16 & MISSED_MANY,
                 dropped_before,
@@ -218,7 +218,7 @@ impl Consumer {
 
     /// Passes every available sample to `take`; returns their number. Bounded by the capacity of
     /// the ring and of the backlog.
-    pub fn drain(&mut self, mut take: impl FnMut(Drained)) -> u64 {
+    pub fn drain(&mut self, mut take: impl FnMut(DrainedSample)) -> u64 {
         let mut count = 0;
         loop {
             // Samples are not processed under the lock: the backup drain would wait.
@@ -389,7 +389,7 @@ mod tests {
             }
         });
         let (mut read, mut dropped) = (0u64, 0u64);
-        let mut check = |d: Drained| {
+        let mut check = |d: DrainedSample| {
             assert_eq!(d.sample.woke.ns(), d.sample.due.ns() * 2);
             assert_eq!(d.sample.seq, d.sample.due.ns() as u64);
             read += 1;

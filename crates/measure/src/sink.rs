@@ -11,7 +11,7 @@ const RING_SPAN: Nanos = Nanos::from_secs(2);
 const RING_SAMPLES: std::ops::RangeInclusive<i64> = 1_024..=262_144;
 
 /// The measuring thread's end: a loop is compiled once for each.
-pub trait Sink {
+pub trait SampleSink {
     /// Takes a sample. Never waits, never allocates.
     fn put(&mut self, begin: i64, end: i64, cpu: u32);
 
@@ -21,7 +21,7 @@ pub trait Sink {
     }
 }
 
-impl Sink for Producer {
+impl SampleSink for Producer {
     #[inline(always)]
     fn put(&mut self, begin: i64, end: i64, cpu: u32) {
         self.push(begin, end, 0, cpu);
@@ -32,7 +32,7 @@ impl Sink for Producer {
     }
 }
 
-impl Sink for CounterWriter {
+impl SampleSink for CounterWriter {
     #[inline(always)]
     fn put(&mut self, begin: i64, end: i64, cpu: u32) {
         CounterWriter::put(self, begin, end, cpu);

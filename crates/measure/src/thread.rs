@@ -1,7 +1,7 @@
 //! A measuring thread: prepared, started at one instant with all others, ended.
 
 use punctual_core::{Clock, CpuSet, Nanos, Notes, PerfEvent};
-use punctual_record::perf::{Counter, Total, Whom};
+use punctual_record::perf::{PerfCounter, Total, Whom};
 use punctual_sys::attributes::{self, Scheduling};
 use punctual_sys::usage::Usage;
 use punctual_sys::{clock, memory, signals};
@@ -14,7 +14,7 @@ const STACK: usize = 256 * 1024;
 /// The part of it that is touched before the first sample: far more than the loop uses.
 const TOUCHED: usize = 32 * 1024;
 /// The work of a measuring thread. All of it runs in the thread itself.
-pub trait Task: Send {
+pub trait ThreadTask: Send {
     /// Opens, maps and touches everything that the loop needs, before the thread has its
     /// scheduling. The error names the missing item, the reason and the remedy: nothing has been
     /// started yet.
@@ -30,7 +30,7 @@ pub trait Task: Send {
     fn warm_up(&mut self) {}
     /// Measures, from `start` on the clock of the thread's plan, until an end condition.
     fn run(&mut self, start: i64) -> io::Result<()>;
-    /// How often it yielded its CPU with sched_yield(2) in [`Task::run`], which the kernel counts
+    /// How often it yielded its CPU with sched_yield(2) in [`ThreadTask::run`], which the kernel counts
     /// as an involuntary switch (kernel/sched/core.c, __schedule: the task did not go to sleep)
     /// although no task preempted it.
     fn own_yields(&self) -> u64 {
@@ -45,7 +45,7 @@ pub trait Task: Send {
 
 /// CPUs, scheduling and start of a thread, as requested.
 #[derive(Clone, Debug)]
-pub struct ThreadPlan {
+pub struct ThreadSettings {
     /// The CPUs that it may run on.
     pub cpus: CpuSet,
     pub scheduling: Scheduling,
@@ -59,7 +59,7 @@ pub struct ThreadPlan {
     pub counters: Vec<PerfEvent>,
 }
 
-impl ThreadPlan {
+impl ThreadSettings {
     /// Its CPU, if it cannot leave it: saves a query at every sample. SCHED_DEADLINE binds a thread
     /// to no CPU, whatever the plan.
     pub fn only_cpu(&self) -> Option<u32> {
@@ -84,7 +84,7 @@ pub struct PreparedThread {
 
 /// The results of an ended thread.
 #[derive(Debug)]
-pub struct Ended {
+pub struct ThreadResults {
     /// The kernel's counts between the first and the last sample.
     pub usage: Usage,
     /// The values of its plan's counters, in order, or why there is none.
@@ -96,16 +96,16 @@ pub struct Ended {
 }
 
 /// A prepared thread that waits for the start.
-pub struct Waiting {
+pub struct WaitingThread {
     /// As read back from the kernel.
     pub prepared: PreparedThread,
     start: Sender<i64>,
-    handle: JoinHandle<Ended>,
+    handle: JoinHandle<ThreadResults>,
 }
 
-pub struct Running {
+pub struct RunningThread {
     tid: i32,
-    handle: JoinHandle<Ended>,
+    handle: JoinHandle<ThreadResults>,
 }
 
 /// Why a thread could not be prepared.
@@ -128,8 +128,11 @@ pub enum ThreadError {
     Gone,
 }
 
-/// Prepares a thread; it then waits for [`Waiting::start`].
-pub fn prepare(plan: ThreadPlan, task: Box<dyn Task>) -> Result<Waiting, ThreadError> {
+/// Prepares a thread; it then waits for [`WaitingThread::start`].
+pub fn prepare(
+    plan: ThreadSettings,
+    task: Box<dyn ThreadTask>,
+) -> Result<WaitingThread, ThreadError> {
     let (ready_in, ready) = channel();
     let (start, start_out) = channel();
     let body = move || run_thread(plan, task, &ready_in, &start_out);
@@ -139,19 +142,19 @@ pub fn prepare(plan: ThreadPlan, task: Box<dyn Task>) -> Result<Waiting, ThreadE
         .spawn(body)
         .map_err(ThreadError::Spawn)?;
     let prepared = ready.recv().map_err(|_| ThreadError::Gone)??;
-    Ok(Waiting { prepared, start, handle })
+    Ok(WaitingThread { prepared, start, handle })
 }
 
-impl Waiting {
+impl WaitingThread {
     /// Starts it: it begins `offset` after `start` on its own clock.
-    pub fn start(self, start: i64) -> Running {
+    pub fn start(self, start: i64) -> RunningThread {
         // A thread that has ended reports the reason when it is joined.
         let _ = self.start.send(start);
-        Running { tid: self.prepared.tid, handle: self.handle }
+        RunningThread { tid: self.prepared.tid, handle: self.handle }
     }
 }
 
-impl Running {
+impl RunningThread {
     pub fn is_finished(&self) -> bool {
         self.handle.is_finished()
     }
@@ -160,25 +163,31 @@ impl Running {
         // ESRCH: it has already ended, which is the goal.
         let _ = signals::wake(self.tid);
     }
-    pub fn join(self) -> Ended {
+    pub fn join(self) -> ThreadResults {
         let lost = |_| ended_early(Some(io::Error::other("it panicked")));
         self.handle.join().unwrap_or_else(lost)
     }
 }
 
-fn ended_early(error: Option<io::Error>) -> Ended {
+fn ended_early(error: Option<io::Error>) -> ThreadResults {
     let after = Err(io::Error::other("the thread did not end"));
-    Ended { usage: Usage::default(), counted: Vec::new(), error, notes: Notes::default(), after }
+    ThreadResults {
+        usage: Usage::default(),
+        counted: Vec::new(),
+        error,
+        notes: Notes::default(),
+        after,
+    }
 }
 
 fn run_thread(
-    plan: ThreadPlan,
-    mut task: Box<dyn Task>,
+    plan: ThreadSettings,
+    mut task: Box<dyn ThreadTask>,
     ready: &mpsc::Sender<Result<PreparedThread, ThreadError>>,
     start: &Receiver<i64>,
-) -> Ended {
+) -> ThreadResults {
     let counters: Vec<_> =
-        plan.counters.iter().map(|event| Counter::of(event, Whom::ThisThread)).collect();
+        plan.counters.iter().map(|event| PerfCounter::of(event, Whom::ThisThread)).collect();
     let prepared = become_ready(&plan, &mut *task);
     let failed = prepared.is_err();
     if ready.send(prepared).is_err() || failed {
@@ -193,26 +202,29 @@ fn run_thread(
     // sample.
     let earliest = clock::now(plan.clock).ns() + Nanos::MILLI.ns();
     let before = Usage::of_this_thread();
-    counters.iter().flatten().for_each(Counter::enable);
+    counters.iter().flatten().for_each(PerfCounter::enable);
     let error = task.run((start + plan.offset.ns()).max(earliest)).err();
-    counters.iter().flatten().for_each(Counter::disable);
+    counters.iter().flatten().for_each(PerfCounter::disable);
     let usage = without_yields(Usage::of_this_thread().since(before), &*task);
     let after =
         attributes::scheduling(0).and_then(|scheduling| Ok((scheduling, attributes::affinity(0)?)));
     let counted =
         counters.into_iter().map(|counter| counter.and_then(|counter| counter.total())).collect();
     let notes = task.notes();
-    Ended { usage, counted, error, notes, after }
+    ThreadResults { usage, counted, error, notes, after }
 }
 
-fn without_yields(usage: Usage, task: &dyn Task) -> Usage {
+fn without_yields(usage: Usage, task: &dyn ThreadTask) -> Usage {
     let involuntary_switches = usage.involuntary_switches.saturating_sub(task.own_yields());
     Usage { involuntary_switches, ..usage }
 }
 
 /// Sets affinity, memory and scheduling, and warms up the loop: with the same code and calls as
 /// later.
-fn become_ready(plan: &ThreadPlan, task: &mut dyn Task) -> Result<PreparedThread, ThreadError> {
+fn become_ready(
+    plan: &ThreadSettings,
+    task: &mut dyn ThreadTask,
+) -> Result<PreparedThread, ThreadError> {
     signals::leave_to_others();
     // SCHED_DEADLINE tasks must be allowed on all CPUs of their root domain (sched-deadline.rst,
     // 5.): affinity is not changed.
@@ -242,11 +254,11 @@ fn become_ready(plan: &ThreadPlan, task: &mut dyn Task) -> Result<PreparedThread
 mod tests {
     use super::*;
     use punctual_core::{Policy, Priority};
-    use punctual_sys::attributes::Deadline;
+    use punctual_sys::attributes::DeadlineAttributes;
 
     #[test]
     fn a_thread_of_one_cpu_is_bound_to_it_unless_it_has_sched_deadline() {
-        let plan = |cpus: &str, scheduling| ThreadPlan {
+        let plan = |cpus: &str, scheduling| ThreadSettings {
             cpus: cpus.parse().unwrap(),
             scheduling,
             clock: Clock::Monotonic,
@@ -258,7 +270,7 @@ mod tests {
         assert_eq!(plan("1", fifo).only_cpu(), Some(1));
         assert_eq!(plan("0-1", fifo).only_cpu(), None);
         let period = Nanos::MILLI;
-        let given = Deadline { runtime: Nanos(100_000), deadline: period, period };
+        let given = DeadlineAttributes { runtime: Nanos(100_000), deadline: period, period };
         let deadline =
             Scheduling { deadline: Some(given), ..Scheduling::new(Policy::Deadline, None) };
         assert_eq!(plan("1", deadline).only_cpu(), None);
@@ -267,7 +279,7 @@ mod tests {
     /// Only yields, and reports how often.
     struct Yields(u64);
 
-    impl Task for Yields {
+    impl ThreadTask for Yields {
         fn warm_up(&mut self) {}
         fn run(&mut self, _: i64) -> io::Result<()> {
             (0..self.0).for_each(|_| std::thread::yield_now());

@@ -17,7 +17,7 @@ use std::io;
 
 /// The method of sleeping.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Method {
+pub enum SleepMethod {
     /// clock_nanosleep(2) until an absolute time.
     NanosleepAbsolute,
     /// clock_nanosleep(2) for a span that begins at the last reading of the clock.
@@ -32,8 +32,8 @@ pub enum Method {
 
 /// The parameters of a measuring loop.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Plan {
-    pub method: Method,
+pub struct LoopPlan {
+    pub method: SleepMethod,
     /// The clock of timer and samples, by the kernel's number.
     pub clock: libc::clockid_t,
     pub period: Nanos,
@@ -63,15 +63,15 @@ trait Wakeups {
 }
 
 /// Runs the loop until its end is reached or requested. Everything is set up before the first sleep
-/// and released after the last. [`Method::Deadline`] has its own preparations:
-/// [`deadline::Deadline`].
-pub fn run(plan: &Plan, ring: &mut Producer, stop: &Stop) -> io::Result<()> {
+/// and released after the last. [`SleepMethod::Deadline`] has its own preparations:
+/// [`deadline::DeadlineLoop`].
+pub fn run(plan: &LoopPlan, ring: &mut Producer, stop: &Stop) -> io::Result<()> {
     match plan.method {
-        Method::NanosleepAbsolute => samples(plan, ring, stop, nanosleep::Absolute::new(plan)),
-        Method::NanosleepRelative => samples(plan, ring, stop, nanosleep::Relative::new(plan)),
-        Method::Timerfd => samples(plan, ring, stop, timerfd::Timerfd::new(plan)?),
-        Method::PosixTimer => samples(plan, ring, stop, posix::PosixTimer::new(plan)?),
-        Method::Deadline => deadline::Deadline::prepare().run(plan, ring, stop),
+        SleepMethod::NanosleepAbsolute => samples(plan, ring, stop, nanosleep::Absolute::new(plan)),
+        SleepMethod::NanosleepRelative => samples(plan, ring, stop, nanosleep::Relative::new(plan)),
+        SleepMethod::Timerfd => samples(plan, ring, stop, timerfd::Timerfd::new(plan)?),
+        SleepMethod::PosixTimer => samples(plan, ring, stop, posix::PosixTimer::new(plan)?),
+        SleepMethod::Deadline => deadline::DeadlineLoop::prepare().run(plan, ring, stop),
     }
 }
 
@@ -79,7 +79,7 @@ pub fn run(plan: &Plan, ring: &mut Producer, stop: &Stop) -> io::Result<()> {
 /// reading of the clock.
 #[inline(always)]
 fn samples<W: Wakeups>(
-    plan: &Plan,
+    plan: &LoopPlan,
     ring: &mut Producer,
     stop: &Stop,
     mut wakeups: W,
@@ -116,11 +116,11 @@ fn missed_periods(due: i64, woke: i64, period: i64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ring::{Drained, ring};
+    use crate::ring::{DrainedSample, ring};
 
-    fn measure(method: Method, samples: u64) -> Vec<Drained> {
+    fn measure(method: SleepMethod, samples: u64) -> Vec<DrainedSample> {
         let now = clock::read(libc::CLOCK_MONOTONIC);
-        let plan = Plan {
+        let plan = LoopPlan {
             method,
             clock: libc::CLOCK_MONOTONIC,
             period: Nanos::from_micros(200),
@@ -140,7 +140,9 @@ mod tests {
 
     #[test]
     fn periodic_methods_keep_to_the_grid_and_count_what_they_miss() {
-        for method in [Method::NanosleepAbsolute, Method::Timerfd, Method::PosixTimer] {
+        for method in
+            [SleepMethod::NanosleepAbsolute, SleepMethod::Timerfd, SleepMethod::PosixTimer]
+        {
             let all = measure(method, 200);
             assert_eq!(all.len(), 200, "{method:?}");
             for pair in all.windows(2) {
@@ -154,7 +156,7 @@ mod tests {
     #[test]
     #[ignore = "measures this machine; ./x test --all"]
     fn the_relative_method_never_misses() {
-        let all = measure(Method::NanosleepRelative, 100);
+        let all = measure(SleepMethod::NanosleepRelative, 100);
         assert_eq!(all.len(), 100);
         assert!(all.iter().all(|d| d.missed == 0 && d.sample.latency().ns() >= 0));
     }
@@ -162,8 +164,8 @@ mod tests {
     #[test]
     #[ignore = "measures this machine; ./x test --all"]
     fn a_latency_above_the_limit_stops_the_run_and_names_its_series() {
-        let plan = Plan {
-            method: Method::NanosleepAbsolute,
+        let plan = LoopPlan {
+            method: SleepMethod::NanosleepAbsolute,
             clock: libc::CLOCK_MONOTONIC,
             period: Nanos::from_micros(100),
             first_due: clock::read(libc::CLOCK_MONOTONIC),

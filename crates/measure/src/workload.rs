@@ -1,7 +1,7 @@
 //! The common part of all workloads: they are configured, prepared, started at one instant, ended,
 //! and asked for their notes.
 //!
-//! A kind turns its configuration into [`Prepared`]: a [`Task`] for each thread, a [`SampleSource`]
+//! A kind turns its configuration into [`Prepared`]: a [`ThreadTask`] for each thread, a [`SampleSource`]
 //! for each series, and an [`Observer`] outside of the measuring threads. Everything else is done
 //! here, in the same way for all kinds. CONTRIBUTING.md describes how to add one.
 
@@ -26,7 +26,7 @@ pub use clock_cost::clock_cost;
 
 use crate::sink::SampleSource;
 use crate::stop::Stop;
-use crate::thread::{self, PreparedThread, Task, ThreadError, ThreadPlan};
+use crate::thread::{self, PreparedThread, ThreadError, ThreadSettings, ThreadTask};
 use punctual_core::{Clock, CpuSet, Fact, Nanos, Notes, SeriesShape};
 use punctual_plan::Workload;
 use punctual_record::perf::Total;
@@ -44,7 +44,7 @@ pub struct MeasureConfig {
     /// The kind with its parameters.
     pub workload: Workload,
     /// Its threads, at least one.
-    pub threads: Vec<ThreadPlan>,
+    pub threads: Vec<ThreadSettings>,
     /// Its series, at least one: those of the first thread, then those of the second, ….
     pub series: Vec<SeriesConfig>,
     /// All CPUs that it may use.
@@ -80,7 +80,7 @@ pub struct SeriesConfig {
 /// A configuration prepared by its kind.
 pub struct Prepared {
     /// One for each thread of the configuration.
-    pub tasks: Vec<Box<dyn Task>>,
+    pub tasks: Vec<Box<dyn ThreadTask>>,
     /// One for each series of the configuration.
     pub sources: Vec<SampleSource>,
     pub observer: Box<dyn Observer>,
@@ -119,19 +119,19 @@ pub enum PrepareError {
 }
 
 /// A prepared measure that waits for the start.
-pub struct Waiting {
+pub struct WaitingWorkload {
     clock: Clock,
-    threads: Vec<thread::Waiting>,
+    threads: Vec<thread::WaitingThread>,
     sources: Vec<SampleSource>,
     observer: Box<dyn Observer>,
 }
 
-pub struct Running {
-    threads: Vec<thread::Running>,
+pub struct RunningWorkload {
+    threads: Vec<thread::RunningThread>,
     observer: Box<dyn Observer>,
 }
 
-pub struct Ended {
+pub struct MeasureResults {
     /// The kernel's counts for each thread while it measured.
     pub usages: Vec<Usage>,
     /// The counts of each thread, in the order of its plan's events.
@@ -168,7 +168,7 @@ pub fn prepare_workload(config: &MeasureConfig) -> Result<Prepared, PrepareError
 pub fn prepare(
     config: &MeasureConfig,
     placement: &dyn CpuPlacement,
-) -> Result<Waiting, PrepareError> {
+) -> Result<WaitingWorkload, PrepareError> {
     let Prepared { tasks, sources, observer } = prepare_workload(config)?;
     let mut threads = Vec::new();
     for (plan, task) in config.threads.iter().zip(tasks) {
@@ -180,42 +180,42 @@ pub fn prepare(
             .map_err(PrepareError::Needs)?;
         threads.push(prepared.ok_or(ThreadError::Gone)??);
     }
-    Ok(Waiting { clock: config.clock, threads, sources, observer })
+    Ok(WaitingWorkload { clock: config.clock, threads, sources, observer })
 }
 
-impl Waiting {
+impl WaitingWorkload {
     /// Each thread as read back from the kernel.
     pub fn prepared(&self) -> impl Iterator<Item = &PreparedThread> {
         self.threads.iter().map(|thread| &thread.prepared)
     }
 
     /// Starts all threads, `ahead` from now.
-    pub fn start(mut self, ahead: Nanos) -> (Running, Vec<SampleSource>) {
+    pub fn start(mut self, ahead: Nanos) -> (RunningWorkload, Vec<SampleSource>) {
         self.observer.before();
         let start = (clock::now(self.clock) + ahead).ns();
         let threads = self.threads.into_iter().map(|thread| thread.start(start)).collect();
-        (Running { threads, observer: self.observer }, self.sources)
+        (RunningWorkload { threads, observer: self.observer }, self.sources)
     }
 }
 
-impl Running {
+impl RunningWorkload {
     /// Whether all threads have ended.
     pub fn is_finished(&self) -> bool {
-        self.threads.iter().all(thread::Running::is_finished)
+        self.threads.iter().all(thread::RunningThread::is_finished)
     }
 
     /// Whether this thread has ended.
     pub fn has_ended(&self, thread: usize) -> bool {
-        self.threads.get(thread).is_none_or(thread::Running::is_finished)
+        self.threads.get(thread).is_none_or(thread::RunningThread::is_finished)
     }
 
     /// Wakes all threads from a long sleep, to read their stop flag.
     pub fn wake(&self) {
-        self.threads.iter().for_each(thread::Running::wake);
+        self.threads.iter().for_each(thread::RunningThread::wake);
     }
 
-    pub fn join(mut self) -> Ended {
-        let mut all = Ended {
+    pub fn join(mut self) -> MeasureResults {
+        let mut all = MeasureResults {
             usages: Vec::new(),
             counted: Vec::new(),
             errors: Vec::new(),

@@ -4,10 +4,10 @@
 use crate::escape::printable;
 use crate::kinds::WorkloadKind;
 use crate::plan::{
-    HistogramPlan, Length, LoadPlan, MeasurePlan, PhasePlan, Plan, Scheduling, Workload,
+    HistogramPlan, Length, LoadPlan, MeasurePlan, PhasePlan, Plan, SchedulingSpec, Workload,
 };
 use crate::resolve::bytes;
-use crate::section::Section;
+use crate::section::FileSection;
 use crate::to_experiment::{explain, load as load_spec, partition, record};
 use crate::words::Word;
 use punctual_core::{Fact, Nanos};
@@ -19,7 +19,7 @@ const ELSEWHERE: [&str; 7] =
 impl Plan {
     /// The whole plan, in lines and tables; unprintable characters are escaped.
     pub fn describe(&self) -> String {
-        let mut page = Page::default();
+        let mut page = DescribedPage::default();
         page.line(0, format!("experiment {}", printable(&self.name)));
         let ends = self.phases.iter().all(PhasePlan::ends);
         page.fact(1, "estimated time", time(self.estimated_time(), ends));
@@ -47,7 +47,7 @@ impl Plan {
     }
 }
 
-fn phase(page: &mut Page, plan: &Plan, phase: &PhasePlan) {
+fn phase(page: &mut DescribedPage, plan: &Plan, phase: &PhasePlan) {
     page.line(0, String::new());
     page.line(
         0,
@@ -67,7 +67,7 @@ fn phase(page: &mut Page, plan: &Plan, phase: &PhasePlan) {
     }
 }
 
-fn measure(page: &mut Page, plan: &Plan, measure: &MeasurePlan) {
+fn measure(page: &mut DescribedPage, plan: &Plan, measure: &MeasurePlan) {
     let kind = measure.workload.kind();
     page.line(1, format!("measure {}: {}", printable(&measure.name), kind.word()));
     page.fact(2, "measures", kind.title());
@@ -104,7 +104,7 @@ fn measure(page: &mut Page, plan: &Plan, measure: &MeasurePlan) {
     page.table(2, &rows);
 }
 
-fn load(page: &mut Page, load: &LoadPlan) {
+fn load(page: &mut DescribedPage, load: &LoadPlan) {
     let command = shell_words::join(&load.argv);
     page.line(1, format!("load {}: {}", printable(&load.name), printable(&command)));
     page.fact(2, "program", load.program.display());
@@ -129,13 +129,17 @@ fn histogram(plan: HistogramPlan) -> String {
     )
 }
 
-fn scheduling(scheduling: Scheduling) -> String {
+fn scheduling(scheduling: SchedulingSpec) -> String {
     let policy = scheduling.policy();
     match scheduling {
-        Scheduling::Fifo(priority) | Scheduling::Rr(priority) => format!("{policy} {priority}"),
-        Scheduling::Other(nice) | Scheduling::Batch(nice) => format!("{policy}, nice {nice}"),
-        Scheduling::Idle => policy.to_string(),
-        Scheduling::Deadline(p) => {
+        SchedulingSpec::Fifo(priority) | SchedulingSpec::Rr(priority) => {
+            format!("{policy} {priority}")
+        }
+        SchedulingSpec::Other(nice) | SchedulingSpec::Batch(nice) => {
+            format!("{policy}, nice {nice}")
+        }
+        SchedulingSpec::Idle => policy.to_string(),
+        SchedulingSpec::Deadline(p) => {
             format!("{policy}, {} of each {}, by {}", p.runtime, p.period, p.deadline)
         }
     }
@@ -148,11 +152,11 @@ fn time(time: Option<Nanos>, ends: bool) -> String {
 
 /// Text under construction: lines indented by steps, facts with their names in a column.
 #[derive(Default)]
-struct Page {
+struct DescribedPage {
     text: String,
 }
 
-impl Page {
+impl DescribedPage {
     fn line(&mut self, depth: usize, text: String) {
         let indent = if text.is_empty() { String::new() } else { "  ".repeat(depth) };
         self.text += &format!("{indent}{text}\n");
@@ -164,13 +168,13 @@ impl Page {
     }
 
     /// The keys of a section that are set, except those shown in another way.
-    fn keys(&mut self, depth: usize, section: &impl Section) {
+    fn keys(&mut self, depth: usize, section: &impl FileSection) {
         let facts = section.facts().into_iter().filter(|(key, _)| !ELSEWHERE.contains(key));
         facts.for_each(|(key, value)| self.fact(depth, key, value));
     }
 
     /// A section with its header, if the plan has it.
-    fn section(&mut self, header: &str, section: Option<impl Section>) {
+    fn section(&mut self, header: &str, section: Option<impl FileSection>) {
         let Some(section) = section else { return };
         self.line(1, header.to_owned());
         section.facts().into_iter().for_each(|(key, value)| self.fact(2, key, value));

@@ -27,9 +27,9 @@ pub use record::{RecordPlan, RecordSpec};
 pub(crate) use settings::SettingsResolved;
 pub use settings::{Plan, Settings};
 
-use crate::form::Key;
+use crate::form::SectionKey;
 use crate::problem::Problem;
-use crate::section::Section;
+use crate::section::FileSection;
 use crate::text::{SourceFormat, SourceText};
 use std::sync::Arc;
 
@@ -69,7 +69,7 @@ pub struct SectionKeys {
     pub header: &'static str,
     /// Its keys. Those of a single kind of measure are in
     /// [`WorkloadKind::keys`](crate::WorkloadKind::keys).
-    pub keys: Vec<Key>,
+    pub keys: Vec<SectionKey>,
 }
 
 /// Every section of an experiment file.

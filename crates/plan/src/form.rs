@@ -55,14 +55,14 @@ pub enum ValueType {
     /// A table of values of one type, by any names.
     Named(Box<ValueType>),
     /// A table with these keys.
-    Table(Vec<Key>),
+    Table(Vec<SectionKey>),
     /// Any number of sections with these keys.
-    Sections(Vec<Key>),
+    Sections(Vec<SectionKey>),
 }
 
 /// A key of a section.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Key {
+pub struct SectionKey {
     /// The text before the `=`.
     pub name: &'static str,
     /// Its purpose, in Markdown.
@@ -85,11 +85,11 @@ pub enum DefaultValue {
     Needed,
 }
 
-type Reader<T> = dyn Fn(&DeValue<'_>) -> Read<T>;
+type KeyReader<T> = dyn Fn(&DeValue<'_>) -> Read<T>;
 
 /// The parser of a value of this type.
 pub(crate) struct Form<T> {
-    read: Box<Reader<T>>,
+    read: Box<KeyReader<T>>,
     pub(crate) value: ValueType,
 }
 

@@ -216,8 +216,8 @@ macro_rules! parameters {
 
         impl $spec {
             /// Every key of the kind.
-            pub(crate) fn keys() -> Vec<$crate::form::Key> {
-                vec![ $( $crate::form::Key {
+            pub(crate) fn keys() -> Vec<$crate::form::SectionKey> {
+                vec![ $( $crate::form::SectionKey {
                     name: stringify!($field),
                     about: concat!($($doc, "\n"),+),
                     value: $crate::form::value_type::<$type>($form),
@@ -225,8 +225,8 @@ macro_rules! parameters {
                 }, )* ]
             }
             pub(crate) fn read(
-                notes: &mut $crate::notes::Notes,
-                t: &mut $crate::table::Table,
+                notes: &mut $crate::notes::ProblemNotes,
+                t: &mut $crate::table::TomlTable,
             ) -> $spec {
                 $spec { $( $field: t.take(notes, stringify!($field), |v| $form.read(v)), )* }
             }

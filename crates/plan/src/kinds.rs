@@ -30,11 +30,11 @@ pub use timer::{TimerPlan, TimerSpec};
 
 pub use crate::kind::{HistogramPlan, SampledBy};
 
-use crate::form::Key;
+use crate::form::SectionKey;
 use crate::kind::{DefaultCpus, Kind, KindFacts, ParameterProblems};
-use crate::notes::Notes;
-use crate::section::Section;
-use crate::table::Table;
+use crate::notes::ProblemNotes;
+use crate::section::FileSection;
+use crate::table::TomlTable;
 use crate::words::{Placement, Word};
 use punctual_core::event::Group;
 use punctual_core::{CpuSet, Nanos, Policy, Priority};
@@ -64,7 +64,7 @@ macro_rules! kinds {
                 match self { $( WorkloadKind::$kind => $plan::FACTS, )* }
             }
             /// The keys that only this kind has.
-            pub fn keys(self) -> Vec<Key> {
+            pub fn keys(self) -> Vec<SectionKey> {
                 match self { $( WorkloadKind::$kind => $spec::keys(), )* }
             }
         }
@@ -73,8 +73,8 @@ macro_rules! kinds {
             /// Reads the keys of a kind.
             pub(crate) fn read(
                 kind: WorkloadKind,
-                notes: &mut Notes,
-                t: &mut Table,
+                notes: &mut ProblemNotes,
+                t: &mut TomlTable,
             ) -> WorkloadSpec {
                 match kind {
                     $( WorkloadKind::$kind => WorkloadSpec::$kind($spec::read(notes, t)), )*

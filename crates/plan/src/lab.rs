@@ -13,16 +13,16 @@ mod read;
 mod seeds;
 mod settings;
 
-pub use axis::{Axis, AxisValue, Selection};
-pub use cells::{Cell, CellError};
+pub use axis::{Axis, AxisValue, CellSelection};
+pub use cells::{CellError, LabCell};
 pub use change::with_command_line;
-pub use published::{Published, PublishedRow};
+pub use published::{PublishedRowSpec, PublishedTable};
 pub use seeds::{MAX_SEEDS, Seeds};
 
 use crate::context::LoadOptions;
 use crate::experiment::SectionKeys;
 use crate::problem::Problems;
-use crate::section::Section;
+use crate::section::FileSection;
 use crate::text::{At, SourceText};
 use punctual_core::Requirement;
 use settings::LabSettings;
@@ -50,17 +50,17 @@ pub struct Lab {
     /// The axes, in the order of the file; without any there is one cell.
     pub axes: Vec<Axis>,
     /// Excluded combinations.
-    pub excludes: Vec<Selection>,
+    pub excludes: Vec<CellSelection>,
     /// The number of runs of each cell with each seed; at least one.
     pub repeat: u32,
     /// The seeds; `None`: that of the experiment.
     pub seeds: Option<Seeds>,
     /// Requirements on every cell.
-    pub requirements: Vec<LabRequirement>,
+    pub requirements: Vec<LabRequirementSpec>,
     /// Cells that may run at the same time; `None`: as many as do not disturb each other.
     pub parallel: Option<usize>,
     /// Published figures to show beside the measured ones.
-    pub published: Vec<Published>,
+    pub published: Vec<PublishedTable>,
     /// The experiment's own file, if it is not in the lab file.
     pub experiment: Option<PathBuf>,
     /// The experiment that the axes change.
@@ -94,7 +94,7 @@ pub fn sections() -> Vec<SectionKeys> {
 
 /// A requirement on the series of a measure, or of all.
 #[derive(Clone, PartialEq, Debug)]
-pub struct LabRequirement {
+pub struct LabRequirementSpec {
     /// The measure; `None`: every one.
     pub measure: Option<String>,
     /// The requirement.

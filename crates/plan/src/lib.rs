@@ -36,13 +36,13 @@ pub mod words;
 
 pub use context::{FindProgram, LoadOptions, ResolveContext};
 pub use experiment::{Experiment, SectionKeys, sections};
-pub use form::{DefaultValue, Key, ValueType};
+pub use form::{DefaultValue, SectionKey, ValueType};
 pub use kinds::WorkloadKind;
 pub use limits::MAX_FILE_BYTES;
 pub use load::{load, load_and_resolve, target};
 pub use plan::{
     DeadlineParameters, ExplainPlan, HistogramPlan, Length, LoadPlan, MeasurePlan, PartitionPlan,
-    PhasePlan, Plan, RecordPlan, Scheduling, SystressFile, ThreadPlan, TimerPlan, Workload,
+    PhasePlan, Plan, RecordPlan, SchedulingSpec, SystressFile, ThreadPlan, TimerPlan, Workload,
 };
 pub use problem::{Problem, ProblemKind, ProblemRow, Problems, Weight};
 pub use resolve::{Resolved, resolve};
@@ -50,8 +50,8 @@ pub use target::{
     Acceleration, Architecture, Board, Device, KernelChoice, SshPlan, TargetKind, TargetPlan,
     TargetSpec, VmPlan,
 };
-pub use text::{At, Place, Setting, SourceFormat, SourceText, Span};
+pub use text::{At, Setting, SourceFormat, SourceText, Span, TextPlace};
 pub use words::{
-    ByteSize, CommandLine, CpuChoice, Nice, OnExit, Output, Placement, SystressFormat, TimerMethod,
-    Word,
+    ByteSize, CommandLine, CpuChoice, LoadOutput, Nice, OnExit, Placement, SystressFormat,
+    TimerMethod, Word,
 };

@@ -32,14 +32,14 @@ impl Wrong {
 pub(crate) type Read<T> = Result<T, Wrong>;
 
 /// The problems found so far, and the strictness.
-pub(crate) struct Notes {
+pub(crate) struct ProblemNotes {
     pub(crate) problems: Problems,
     allow_unknown: bool,
 }
 
-impl Notes {
-    pub(crate) fn new(source: Arc<SourceText>, options: &LoadOptions) -> Notes {
-        Notes { problems: Problems::none(source), allow_unknown: options.allow_unknown }
+impl ProblemNotes {
+    pub(crate) fn new(source: Arc<SourceText>, options: &LoadOptions) -> ProblemNotes {
+        ProblemNotes { problems: Problems::none(source), allow_unknown: options.allow_unknown }
     }
 
     /// A syntax error: the text cannot be parsed as its language.

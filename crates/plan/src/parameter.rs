@@ -1,8 +1,8 @@
 //! Values of parameters: as TOML, and for display.
 
 use crate::words::{
-    ByteSize, CommandLine, CpuChoice, DmaLatency, Nice, OnExit, Output, Placement, RecordedEvents,
-    SystressFormat, TimerMethod,
+    ByteSize, CommandLine, CpuChoice, DmaLatency, LoadOutput, Nice, OnExit, Placement,
+    RecordedEvents, SystressFormat, TimerMethod,
 };
 use punctual_core::cycle::CycleKind;
 use punctual_core::event::Group;
@@ -123,17 +123,17 @@ impl Parameter for DmaLatency {
     }
 }
 
-impl Parameter for Output {
+impl Parameter for LoadOutput {
     fn toml(&self) -> Option<String> {
         match self {
-            Output::Null => quoted("null"),
-            Output::File(path) => path.toml(),
+            LoadOutput::Null => quoted("null"),
+            LoadOutput::File(path) => path.toml(),
         }
     }
     fn plain(&self) -> String {
         match self {
-            Output::Null => "null".to_owned(),
-            Output::File(path) => path.plain(),
+            LoadOutput::Null => "null".to_owned(),
+            LoadOutput::File(path) => path.plain(),
         }
     }
 }

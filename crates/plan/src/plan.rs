@@ -8,7 +8,7 @@ pub use crate::experiment::{
 use crate::experiment::{RecordResolved, RecordSpec};
 pub use crate::kinds::Workload;
 pub use crate::kinds::{HistogramPlan, TimerPlan};
-pub use crate::scheduling::{DeadlineParameters, Length, Scheduling, ThreadPlan};
+pub use crate::scheduling::{DeadlineParameters, Length, SchedulingSpec, ThreadPlan};
 pub use crate::target::TargetPlan;
 use punctual_core::event::Group;
 use punctual_core::{CpuSet, Fact};

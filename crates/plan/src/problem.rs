@@ -1,7 +1,7 @@
 //! Errors of an experiment file: typed, with their places and remedies.
 
 use crate::escape::printable;
-use crate::text::{Place, SourceText, Span};
+use crate::text::{SourceText, Span, TextPlace};
 use std::fmt;
 use std::sync::Arc;
 
@@ -99,7 +99,7 @@ pub struct ProblemRow {
     /// The file as the user named it, control characters escaped.
     pub file: String,
     /// Line and column; `None` if it concerns the whole file.
-    pub place: Option<Place>,
+    pub place: Option<TextPlace>,
     /// Error or warning.
     pub weight: Weight,
     /// The error, with control characters escaped.

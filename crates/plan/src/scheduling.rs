@@ -12,14 +12,14 @@ pub struct ThreadPlan {
     /// The CPUs that it may run on.
     pub cpus: CpuSet,
     /// Its policy with the parameters.
-    pub scheduling: Scheduling,
+    pub scheduling: SchedulingSpec,
     /// The delay of its first expiry.
     pub start_offset: Nanos,
 }
 
 /// A scheduling policy with its parameters (sched(7)).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Scheduling {
+pub enum SchedulingSpec {
     /// SCHED_FIFO
     Fifo(Priority),
     /// SCHED_RR
@@ -45,37 +45,37 @@ pub struct DeadlineParameters {
     pub period: Nanos,
 }
 
-impl Scheduling {
+impl SchedulingSpec {
     /// Only the policy.
     pub fn policy(self) -> Policy {
         match self {
-            Scheduling::Fifo(_) => Policy::Fifo,
-            Scheduling::Rr(_) => Policy::Rr,
-            Scheduling::Other(_) => Policy::Other,
-            Scheduling::Batch(_) => Policy::Batch,
-            Scheduling::Idle => Policy::Idle,
-            Scheduling::Deadline(_) => Policy::Deadline,
+            SchedulingSpec::Fifo(_) => Policy::Fifo,
+            SchedulingSpec::Rr(_) => Policy::Rr,
+            SchedulingSpec::Other(_) => Policy::Other,
+            SchedulingSpec::Batch(_) => Policy::Batch,
+            SchedulingSpec::Idle => Policy::Idle,
+            SchedulingSpec::Deadline(_) => Policy::Deadline,
         }
     }
     /// The fixed priority, if the policy has one.
     pub fn priority(self) -> Option<Priority> {
         match self {
-            Scheduling::Fifo(priority) | Scheduling::Rr(priority) => Some(priority),
+            SchedulingSpec::Fifo(priority) | SchedulingSpec::Rr(priority) => Some(priority),
             _ => None,
         }
     }
     /// Replaces the fixed priority, if the policy has one.
-    pub(crate) fn with_priority(self, priority: Priority) -> Scheduling {
+    pub(crate) fn with_priority(self, priority: Priority) -> SchedulingSpec {
         match self {
-            Scheduling::Fifo(_) => Scheduling::Fifo(priority),
-            Scheduling::Rr(_) => Scheduling::Rr(priority),
+            SchedulingSpec::Fifo(_) => SchedulingSpec::Fifo(priority),
+            SchedulingSpec::Rr(_) => SchedulingSpec::Rr(priority),
             other => other,
         }
     }
     /// The nice value, if the policy has one.
     pub fn nice(self) -> Option<Nice> {
         match self {
-            Scheduling::Other(nice) | Scheduling::Batch(nice) => Some(nice),
+            SchedulingSpec::Other(nice) | SchedulingSpec::Batch(nice) => Some(nice),
             _ => None,
         }
     }

@@ -1,19 +1,19 @@
 //! Sections of an experiment file, each declared once: parsing, writing, defaults, the tables of
 //! the man page and the schema for editors are derived from the declaration.
 
-use crate::form::{Key, ValueType};
+use crate::form::{SectionKey, ValueType};
 use crate::limits::MAX_SECTIONS;
-use crate::notes::{Notes, Wrong};
+use crate::notes::{ProblemNotes, Wrong};
 use crate::parameter::Parameter;
-use crate::table::Table;
+use crate::table::TomlTable;
 use crate::text::{At, Setting, Span};
 
 /// The interface that [`section`] implements for a declaration.
-pub(crate) trait Section: Sized {
+pub(crate) trait FileSection: Sized {
     /// Every key, in the order of the declaration.
-    fn keys() -> Vec<Key>;
-    /// Reads the keys; the caller reports the remaining ones ([`Table::finish`]).
-    fn read(notes: &mut Notes, t: &mut Table) -> Self;
+    fn keys() -> Vec<SectionKey>;
+    /// Reads the keys; the caller reports the remaining ones ([`TomlTable::finish`]).
+    fn read(notes: &mut ProblemNotes, t: &mut TomlTable) -> Self;
     /// The keys that are set, with their values in TOML.
     fn entries(&self) -> Vec<(&'static str, String)>;
     /// The keys that are set, with their values for display.
@@ -24,7 +24,7 @@ pub(crate) trait Section: Sized {
     fn or(self, base: &Self) -> Self;
 
     /// Reads the section to its end.
-    fn read_whole(notes: &mut Notes, mut t: Table) -> Self {
+    fn read_whole(notes: &mut ProblemNotes, mut t: TomlTable) -> Self {
         let section = Self::read(notes, &mut t);
         t.finish(notes);
         section
@@ -70,9 +70,9 @@ macro_rules! section {
             $( $( $(#[doc = $also_doc])+ pub $also: $also_type, )* )?
         }
 
-        impl $crate::section::Section for $name {
-            fn keys() -> Vec<$crate::form::Key> {
-                vec![ $( $crate::form::Key {
+        impl $crate::section::FileSection for $name {
+            fn keys() -> Vec<$crate::form::SectionKey> {
+                vec![ $( $crate::form::SectionKey {
                     name: stringify!($key),
                     about: concat!($($doc, "\n"),+),
                     value: $crate::section::value_type!($row $type, $form),
@@ -80,8 +80,8 @@ macro_rules! section {
                 }, )* ]
             }
             fn read(
-                notes: &mut $crate::notes::Notes,
-                t: &mut $crate::table::Table,
+                notes: &mut $crate::notes::ProblemNotes,
+                t: &mut $crate::table::TomlTable,
             ) -> $name {
                 #[allow(clippy::needless_update)]
                 let section = $name {
@@ -233,10 +233,10 @@ macro_rules! value_type {
         $crate::section::list_type::<$type>($form)
     };
     (table $type:ty, $form:expr) => {
-        $crate::form::ValueType::Table(<$type as $crate::section::Section>::keys())
+        $crate::form::ValueType::Table(<$type as $crate::section::FileSection>::keys())
     };
     (sections $type:ty, $form:expr) => {
-        $crate::form::ValueType::Sections(<$type as $crate::section::Section>::keys())
+        $crate::form::ValueType::Sections(<$type as $crate::section::FileSection>::keys())
     };
 }
 
@@ -281,7 +281,7 @@ macro_rules! read {
     }};
     (table $type:ty, $notes:ident, $t:ident, $key:expr, $title:expr) => {
         $t.take_table($notes, $key, $title)
-            .map(|table| <$type as $crate::section::Section>::read_whole($notes, table))
+            .map(|table| <$type as $crate::section::FileSection>::read_whole($notes, table))
     };
     (sections $type:ty, $notes:ident, $t:ident, $key:expr, $title:expr) => {
         $crate::section::read_all($notes, $t, $key, $title)
@@ -362,13 +362,13 @@ pub(crate) fn plain_list<T: Parameter>(items: &[At<T>]) -> String {
 }
 
 /// An inline table for display.
-pub(crate) fn plain_table(section: &impl Section) -> String {
+pub(crate) fn plain_table(section: &impl FileSection) -> String {
     let facts = section.facts().into_iter().map(|(key, value)| format!("{key} {value}"));
     facts.collect::<Vec<_>>().join(", ")
 }
 
 /// An inline table in TOML.
-pub(crate) fn inline(section: &impl Section) -> String {
+pub(crate) fn inline(section: &impl FileSection) -> String {
     let entries = section.entries().into_iter().map(|(key, value)| format!("{key} = {value}"));
     match entries.collect::<Vec<_>>().join(", ") {
         set if set.is_empty() => "{}".to_owned(),
@@ -377,9 +377,9 @@ pub(crate) fn inline(section: &impl Section) -> String {
 }
 
 /// The sections of one kind.
-pub(crate) fn read_all<S: Section>(
-    notes: &mut Notes,
-    t: &mut Table,
+pub(crate) fn read_all<S: FileSection>(
+    notes: &mut ProblemNotes,
+    t: &mut TomlTable,
     key: &'static str,
     title: &'static str,
 ) -> Vec<S> {
@@ -390,10 +390,10 @@ pub(crate) fn read_all<S: Section>(
 
 /// At most this many sections of a kind, which limits everything derived from them.
 pub(crate) fn bounded<'t, 'i>(
-    notes: &mut Notes,
-    mut tables: Vec<Table<'t, 'i>>,
+    notes: &mut ProblemNotes,
+    mut tables: Vec<TomlTable<'t, 'i>>,
     most: usize,
-) -> Vec<Table<'t, 'i>> {
+) -> Vec<TomlTable<'t, 'i>> {
     if let Some(beyond) = tables.get(most) {
         let message =
             format!("{} sections {} are too many: at most {most}", tables.len(), beyond.title);

@@ -15,7 +15,7 @@ pub const DEFAULT_SEED: u64 = 1;
 
 /// The purpose of a random number: each has its own sequence.
 #[derive(Clone, Copy)]
-enum Stream {
+enum RandomStream {
     Loads = 1,
     Timers = 2,
 }
@@ -37,7 +37,8 @@ impl Plan {
                     .iter_mut()
                     .for_each(|word| *word = word.replace(SEED_MARK, &given.to_string()));
                 if let Some(seed) = self.seed {
-                    load.start_delay += drawn(seed, Stream::Loads, number, place, MAX_SEED_DELAY);
+                    load.start_delay +=
+                        drawn(seed, RandomStream::Loads, number, place, MAX_SEED_DELAY);
                     seed_stress_ng(load, seed);
                 }
             }
@@ -48,7 +49,8 @@ impl Plan {
                     continue;
                 }
                 let Some(seed) = self.seed else { continue };
-                let shift = drawn(seed, Stream::Timers, number, place, longest_shift(measure));
+                let shift =
+                    drawn(seed, RandomStream::Timers, number, place, longest_shift(measure));
                 measure.threads.iter_mut().for_each(|thread| thread.start_offset += shift);
             }
         }
@@ -74,7 +76,7 @@ fn seed_stress_ng(load: &mut LoadPlan, seed: u64) {
 }
 
 /// A uniform value from 0 to below `below`: a hash of its purpose.
-fn drawn(seed: u64, stream: Stream, phase: usize, place: usize, below: Nanos) -> Nanos {
+fn drawn(seed: u64, stream: RandomStream, phase: usize, place: usize, below: Nanos) -> Nanos {
     let parts = [stream as u64, phase as u64, place as u64];
     let hash = parts.into_iter().fold(mixed(seed), |hash, part| mixed(hash ^ part));
     let below = u128::try_from(below.ns()).unwrap_or(0);
@@ -103,17 +105,18 @@ mod tests {
 
     #[test]
     fn drawn_offsets_are_uniform_within_their_bound() {
-        let all: Vec<i64> =
-            (0..1000).map(|seed| drawn(seed, Stream::Loads, 0, 0, Nanos::MILLI).ns()).collect();
+        let all: Vec<i64> = (0..1000)
+            .map(|seed| drawn(seed, RandomStream::Loads, 0, 0, Nanos::MILLI).ns())
+            .collect();
         assert!(all.iter().all(|ns| (0..1_000_000).contains(ns)));
         for quarter in 0..4 {
             let inside = all.iter().filter(|ns| **ns / 250_000 == quarter).count();
             assert!((200..300).contains(&inside), "{inside}");
         }
-        assert_eq!(drawn(7, Stream::Timers, 0, 0, Nanos::ZERO), Nanos::ZERO);
+        assert_eq!(drawn(7, RandomStream::Timers, 0, 0, Nanos::ZERO), Nanos::ZERO);
         assert_ne!(
-            drawn(7, Stream::Timers, 0, 0, Nanos::SECOND),
-            drawn(7, Stream::Loads, 0, 0, Nanos::SECOND)
+            drawn(7, RandomStream::Timers, 0, 0, Nanos::SECOND),
+            drawn(7, RandomStream::Loads, 0, 0, Nanos::SECOND)
         );
     }
 }

@@ -15,11 +15,11 @@ use crate::limits::{
     MAX_DURATION, MAX_LATENCY, MAX_PERIOD, MAX_REFRESH, MAX_SECTIONS, MAX_SYSTRESS_INDEX,
     MIN_PERIOD, MIN_REFRESH,
 };
-use crate::notes::{Notes, Read, Wrong};
+use crate::notes::{ProblemNotes, Read, Wrong};
 use crate::problem::{Problem, ProblemKind, Problems};
 use crate::text::{At, Setting, SourceFormat, SourceText, Span};
 use crate::values;
-use crate::words::{CpuChoice, DmaLatency, OnExit, Output, Placement, SystressFormat, Word};
+use crate::words::{CpuChoice, DmaLatency, LoadOutput, OnExit, Placement, SystressFormat, Word};
 use properties::Properties;
 use punctual_core::{Nanos, Policy, Priority};
 use scan::{STANZAS, Stanza, stanzas};
@@ -29,7 +29,7 @@ use std::sync::Arc;
 /// Reads as much as possible and notes every problem. The experiment is complete only without
 /// errors.
 pub(crate) fn read(source: Arc<SourceText>, options: &LoadOptions) -> (Experiment, Problems) {
-    let mut notes = Notes::new(source.clone(), options);
+    let mut notes = ProblemNotes::new(source.clone(), options);
     let found = stanzas(&source.text, &mut notes);
     let mut main: Option<&Stanza> = None;
     let (mut timers, mut programs) = (BTreeMap::new(), BTreeMap::new());
@@ -62,7 +62,11 @@ pub(crate) fn read(source: Arc<SourceText>, options: &LoadOptions) -> (Experimen
     (experiment, notes.problems)
 }
 
-fn only_one<'t>(main: &mut Option<&'t Stanza<'t>>, stanza: &'t Stanza<'t>, notes: &mut Notes) {
+fn only_one<'t>(
+    main: &mut Option<&'t Stanza<'t>>,
+    stanza: &'t Stanza<'t>,
+    notes: &mut ProblemNotes,
+) {
     if let Some(index) = &stanza.index {
         notes.wrong(index.span, Wrong::new("`main` has no index"));
     }
@@ -75,7 +79,7 @@ fn only_one<'t>(main: &mut Option<&'t Stanza<'t>>, stanza: &'t Stanza<'t>, notes
 fn numbered<'t>(
     by_index: &mut BTreeMap<u32, &'t Stanza<'t>>,
     stanza: &'t Stanza<'t>,
-    notes: &mut Notes,
+    notes: &mut ProblemNotes,
 ) {
     let Some(written) = &stanza.index else {
         let help = format!(
@@ -107,13 +111,13 @@ fn numbered<'t>(
     }
 }
 
-fn twice(stanza: &Stanza, first: &Stanza, message: &str, notes: &mut Notes) {
+fn twice(stanza: &Stanza, first: &Stanza, message: &str, notes: &mut ProblemNotes) {
     let problem = Problem::error(ProblemKind::Reference, Some(stanza.span), message);
     notes.problems.push(problem.related(first.span, "the first is here"));
 }
 
 /// The properties of `main`, and the format of the result files.
-fn settings(main: Option<&Stanza>, notes: &mut Notes) -> (Settings, At<SystressFormat>) {
+fn settings(main: Option<&Stanza>, notes: &mut ProblemNotes) -> (Settings, At<SystressFormat>) {
     let nowhere = Span::default();
     let mut settings = Settings {
         memory_lock: Some(At::new(nowhere, false)),
@@ -148,7 +152,7 @@ fn timer_thread(
     index: u32,
     stanza: &Stanza,
     format: At<SystressFormat>,
-    notes: &mut Notes,
+    notes: &mut ProblemNotes,
 ) -> MeasureSpec {
     let span = stanza.span;
     let mut p = Properties::of(stanza, notes);
@@ -188,7 +192,7 @@ fn timer_thread(
     }
 }
 
-fn program(stanza: &Stanza, notes: &mut Notes) -> LoadSpec {
+fn program(stanza: &Stanza, notes: &mut ProblemNotes) -> LoadSpec {
     let mut p = Properties::of(stanza, notes);
     let (policy, priority) = scheduling(&mut p, notes);
     let load = LoadSpec {
@@ -215,13 +219,16 @@ fn program(stanza: &Stanza, notes: &mut Notes) -> LoadSpec {
     load
 }
 
-fn scheduling(p: &mut Properties, notes: &mut Notes) -> (Setting<Policy>, Setting<Priority>) {
+fn scheduling(
+    p: &mut Properties,
+    notes: &mut ProblemNotes,
+) -> (Setting<Policy>, Setting<Priority>) {
     let policy = p.take(notes, "sched.policy", values::policy);
     (policy, p.take(notes, "sched.priority", |v| number(v).and_then(values::priority)))
 }
 
 /// A task's cgroup is determined by its CPUs: `punctual run` puts it into the one that has them.
-fn cgroup(p: &mut Properties, notes: &mut Notes) {
+fn cgroup(p: &mut Properties, notes: &mut ProblemNotes) {
     if let Some(named) = p.take(notes, "cgroup", values::path) {
         let message = "`cgroup` does not choose the cgroup: a task whose CPUs are a standing \
                        partition's runs in that partition";
@@ -238,7 +245,7 @@ fn on_exit(
     p: &mut Properties,
     stanza: &Stanza,
     key: &'static str,
-    notes: &mut Notes,
+    notes: &mut ProblemNotes,
 ) -> Setting<OnExit> {
     let said = p.take(notes, key, |v| {
         values::word(&v.to_lowercase(), "something to do when a program ends")
@@ -262,7 +269,7 @@ fn all(text: &str) -> Read<bool> {
 }
 
 /// A path; here `null` is an ordinary file name.
-fn file(text: &str) -> Read<Output> {
+fn file(text: &str) -> Read<LoadOutput> {
     let path = values::path(text)?;
-    Ok(Output::File(if path == "null" { "./null".into() } else { path.into() }))
+    Ok(LoadOutput::File(if path == "null" { "./null".into() } else { path.into() }))
 }

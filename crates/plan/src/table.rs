@@ -1,16 +1,16 @@
 //! Reads a TOML table key by key, so that one pass finds every error of a file.
 
 use crate::escape::clipped;
-use crate::notes::{Notes, Read, Wrong};
+use crate::notes::{ProblemNotes, Read, Wrong};
 use crate::text::{At, Setting, Span};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 /// A value with its place.
-pub(crate) type Value<'i> = Spanned<DeValue<'i>>;
+pub(crate) type TomlValue<'i> = Spanned<DeValue<'i>>;
 
 /// A table being read: it records the keys that were read; the others are unknown.
-pub(crate) struct Table<'t, 'i> {
+pub(crate) struct TomlTable<'t, 'i> {
     entries: &'t DeTable<'i>,
     /// Its header, or the whole of an inline table.
     pub(crate) span: Span,
@@ -19,12 +19,16 @@ pub(crate) struct Table<'t, 'i> {
     asked: Vec<&'static str>,
 }
 
-impl<'t, 'i> Table<'t, 'i> {
-    pub(crate) fn new(entries: &'t DeTable<'i>, span: Span, title: &'static str) -> Table<'t, 'i> {
-        Table { entries, span, title, asked: Vec::new() }
+impl<'t, 'i> TomlTable<'t, 'i> {
+    pub(crate) fn new(
+        entries: &'t DeTable<'i>,
+        span: Span,
+        title: &'static str,
+    ) -> TomlTable<'t, 'i> {
+        TomlTable { entries, span, title, asked: Vec::new() }
     }
 
-    fn entry(&mut self, key: &'static str) -> Option<&'t Value<'i>> {
+    fn entry(&mut self, key: &'static str) -> Option<&'t TomlValue<'i>> {
         self.asked.push(key);
         self.entries.get(key)
     }
@@ -32,7 +36,7 @@ impl<'t, 'i> Table<'t, 'i> {
     /// A setting, if it is present and valid.
     pub(crate) fn take<T>(
         &mut self,
-        notes: &mut Notes,
+        notes: &mut ProblemNotes,
         key: &'static str,
         read: impl FnOnce(&DeValue<'i>) -> Read<T>,
     ) -> Setting<T> {
@@ -50,7 +54,7 @@ impl<'t, 'i> Table<'t, 'i> {
     /// A setting that is an array of strings; invalid ones are omitted.
     pub(crate) fn take_list<T>(
         &mut self,
-        notes: &mut Notes,
+        notes: &mut ProblemNotes,
         key: &'static str,
         read: impl Fn(&DeValue<'i>) -> Read<T>,
     ) -> Setting<Vec<At<T>>> {
@@ -76,14 +80,14 @@ impl<'t, 'i> Table<'t, 'i> {
     /// A table within this one.
     pub(crate) fn take_table(
         &mut self,
-        notes: &mut Notes,
+        notes: &mut ProblemNotes,
         key: &'static str,
         title: &'static str,
-    ) -> Option<Table<'t, 'i>> {
+    ) -> Option<TomlTable<'t, 'i>> {
         let entry = self.entry(key)?;
         let span = Span::from(entry.span());
         match entry.get_ref() {
-            DeValue::Table(entries) => Some(Table::new(entries, span, title)),
+            DeValue::Table(entries) => Some(TomlTable::new(entries, span, title)),
             DeValue::Array(_) => {
                 notes.wrong(span, Wrong::new(format!("there can be only one {title}")));
                 None
@@ -98,10 +102,10 @@ impl<'t, 'i> Table<'t, 'i> {
     /// The sections of one kind: `[[key]]`, any number.
     pub(crate) fn take_sections(
         &mut self,
-        notes: &mut Notes,
+        notes: &mut ProblemNotes,
         key: &'static str,
         title: &'static str,
-    ) -> Vec<Table<'t, 'i>> {
+    ) -> Vec<TomlTable<'t, 'i>> {
         let Some(entry) = self.entry(key) else { return Vec::new() };
         let span = Span::from(entry.span());
         match entry.get_ref() {
@@ -111,7 +115,7 @@ impl<'t, 'i> Table<'t, 'i> {
             DeValue::Table(entries) => {
                 let wrong = Wrong::new(format!("there can be several sections `{key}`"));
                 notes.wrong(span, wrong.help(format!("write `[[{key}]]`")));
-                vec![Table::new(entries, span, title)]
+                vec![TomlTable::new(entries, span, title)]
             }
             other => {
                 let wrong = mismatch(other, "a table")
@@ -123,12 +127,12 @@ impl<'t, 'i> Table<'t, 'i> {
     }
 
     /// Every key with its value, in the order of the file: for tables whose keys are user-defined.
-    pub(crate) fn entries(&self) -> Vec<(&'t str, Span, &'t Value<'i>)> {
+    pub(crate) fn entries(&self) -> Vec<(&'t str, Span, &'t TomlValue<'i>)> {
         let all = self
             .entries
             .iter()
             .map(|(key, value)| (key.get_ref().as_ref(), Span::from(key.span()), value));
-        let mut all: Vec<(&str, Span, &Value)> = all.collect();
+        let mut all: Vec<(&str, Span, &TomlValue)> = all.collect();
         all.sort_by_key(|(_, span, _)| span.start);
         all
     }
@@ -144,7 +148,7 @@ impl<'t, 'i> Table<'t, 'i> {
     }
 
     /// Reports every key that was not read as unknown.
-    pub(crate) fn finish(self, notes: &mut Notes) {
+    pub(crate) fn finish(self, notes: &mut ProblemNotes) {
         for (key, _) in self.entries.iter() {
             let word: &str = key.get_ref();
             if self.asked.contains(&word) {
@@ -156,13 +160,13 @@ impl<'t, 'i> Table<'t, 'i> {
 }
 
 fn section<'t, 'i>(
-    notes: &mut Notes,
-    item: &'t Value<'i>,
+    notes: &mut ProblemNotes,
+    item: &'t TomlValue<'i>,
     title: &'static str,
-) -> Option<Table<'t, 'i>> {
+) -> Option<TomlTable<'t, 'i>> {
     let span = Span::from(item.span());
     match item.get_ref() {
-        DeValue::Table(entries) => Some(Table::new(entries, span, title)),
+        DeValue::Table(entries) => Some(TomlTable::new(entries, span, title)),
         other => {
             notes.wrong(span, mismatch(other, "a table"));
             None

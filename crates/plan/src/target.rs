@@ -4,7 +4,7 @@
 use crate::form::{count, path_text, size, span, text, word};
 use crate::limits::{MAX_DURATION, MAX_VM_CPUS, MAX_VM_MEMORY, MIN_VM_MEMORY};
 use crate::parameter::word_parameter;
-use crate::section::{Section, section};
+use crate::section::{FileSection, section};
 use crate::text::{Setting, list, set};
 use crate::values;
 use crate::words::{ByteSize, Word};

@@ -95,7 +95,7 @@ pub fn quoted(text: &str) -> String {
 
 /// A place for display: line and column from 1, the column in characters.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct Place {
+pub struct TextPlace {
     /// The line, from 1.
     pub line: usize,
     /// The character in the line, from 1.
@@ -109,11 +109,11 @@ impl SourceText {
     }
 
     /// Line and column of a byte; the end for a byte beyond it.
-    pub fn place(&self, offset: usize) -> Place {
+    pub fn place(&self, offset: usize) -> TextPlace {
         let line_start = self.line_start(offset);
         let line = self.text[..line_start].bytes().filter(|b| *b == b'\n').count() + 1;
         let column = self.text[line_start..self.floor(offset)].chars().count() + 1;
-        Place { line, column }
+        TextPlace { line, column }
     }
 
     /// The first byte of the line that holds `offset`.
@@ -145,11 +145,15 @@ mod tests {
     #[test]
     fn places_count_characters_from_one() {
         let text = SourceText::shared("x.toml", "a = 1\r\nµs = é\n");
-        assert_eq!(text.place(0), Place { line: 1, column: 1 });
-        assert_eq!(text.place(7), Place { line: 2, column: 1 });
-        assert_eq!(text.place(13), Place { line: 2, column: 6 });
-        assert_eq!(text.place(14), Place { line: 2, column: 6 }, "inside a character is its start");
-        assert_eq!(text.place(1_000), Place { line: 3, column: 1 });
+        assert_eq!(text.place(0), TextPlace { line: 1, column: 1 });
+        assert_eq!(text.place(7), TextPlace { line: 2, column: 1 });
+        assert_eq!(text.place(13), TextPlace { line: 2, column: 6 });
+        assert_eq!(
+            text.place(14),
+            TextPlace { line: 2, column: 6 },
+            "inside a character is its start"
+        );
+        assert_eq!(text.place(1_000), TextPlace { line: 3, column: 1 });
         assert_eq!(text.line_at(0), "a = 1");
     }
 }

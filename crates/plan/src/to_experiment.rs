@@ -7,11 +7,11 @@ use crate::experiment::{
 };
 use crate::plan::{
     ExplainPlan, Length, LoadPlan, MeasurePlan, PartitionPlan, PhasePlan, Plan, RecordPlan,
-    Scheduling,
+    SchedulingSpec,
 };
 use crate::text::{At, Setting, SourceFormat, SourceText, Span, list, set};
 use crate::words::{CpuChoice, RecordedEvents};
-use punctual_core::{CpuSet, Published, PublishedResult};
+use punctual_core::{CpuSet, PublishedResult, PublishedResults};
 use std::collections::HashSet;
 use std::path::Path;
 
@@ -51,7 +51,7 @@ impl Plan {
     pub(crate) fn measure(&self, measure: &MeasurePlan) -> MeasureSpec {
         let scheduling = measure.threads.first().map(|thread| thread.scheduling);
         let deadline = scheduling.and_then(|scheduling| match scheduling {
-            Scheduling::Deadline(parameters) => Some(parameters),
+            SchedulingSpec::Deadline(parameters) => Some(parameters),
             _ => None,
         });
         let occurrences: Vec<(&PhasePlan, &MeasurePlan)> =
@@ -64,7 +64,7 @@ impl Plan {
             cpus: listed(&measure.cpus),
             threads: set(measure.placement),
             policy: scheduling.map(|scheduling| at(scheduling.policy())),
-            priority: scheduling.and_then(Scheduling::priority).map(at),
+            priority: scheduling.and_then(SchedulingSpec::priority).map(at),
             runtime: deadline.map(|parameters| at(parameters.runtime)),
             deadline: deadline.map(|of| of.deadline).or(measure.deadline).map(at),
             duration: match measure.length {
@@ -145,7 +145,7 @@ fn whole(phase: &PhasePlan) -> Length {
     phase.duration.map_or(Length::UntilInterrupted, Length::Duration)
 }
 
-fn published(published: &Published) -> PublishedSpec {
+fn published(published: &PublishedResults) -> PublishedSpec {
     let result = |result: &PublishedResult| ResultSpec {
         span: Span::default(),
         what: set(result.what.clone()),

@@ -2,11 +2,11 @@
 
 use crate::experiment::{Experiment, MeasureSpec};
 use crate::plan::Plan;
-use crate::section::Section;
+use crate::section::FileSection;
 use crate::text::quoted;
 use crate::words::Word;
 
-type Entries = Vec<(&'static str, String)>;
+type TomlEntries = Vec<(&'static str, String)>;
 
 impl Experiment {
     /// The experiment in TOML, with only the keys that it sets. Parsed again, it resolves to the
@@ -41,7 +41,7 @@ impl Plan {
 
 /// The keys of every measure with those of its kind: who measures, then what, then how long, and
 /// the use of the results.
-fn measure(spec: &MeasureSpec) -> Entries {
+fn measure(spec: &MeasureSpec) -> TomlEntries {
     let mut entries = spec.entries();
     let names = entries.iter().take_while(|(key, _)| *key == "name").count();
     entries.insert(names, ("kind", quoted(spec.workload.kind().word())));
@@ -51,7 +51,7 @@ fn measure(spec: &MeasureSpec) -> Entries {
     entries
 }
 
-fn write_each<'s, S: Section + 's>(
+fn write_each<'s, S: FileSection + 's>(
     text: &mut String,
     header: &str,
     sections: impl IntoIterator<Item = &'s S>,
@@ -59,7 +59,7 @@ fn write_each<'s, S: Section + 's>(
     sections.into_iter().for_each(|section| write(text, header, section.entries()));
 }
 
-fn write(text: &mut String, header: &str, entries: Entries) {
+fn write(text: &mut String, header: &str, entries: TomlEntries) {
     let gap = if text.is_empty() { "" } else { "\n" };
     *text += &format!("{gap}{header}\n");
     entries.into_iter().for_each(|(key, value)| *text += &format!("{key} = {value}\n"));

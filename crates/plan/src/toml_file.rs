@@ -6,10 +6,10 @@ mod target;
 use crate::context::LoadOptions;
 use crate::experiment::Experiment;
 use crate::limits::{MAX_PHASES, MAX_SECTIONS};
-use crate::notes::Notes;
+use crate::notes::ProblemNotes;
 use crate::problem::{Problem, ProblemKind, Problems};
-use crate::section::{Section, bounded};
-use crate::table::Table;
+use crate::section::{FileSection, bounded};
+use crate::table::TomlTable;
 use crate::text::{SourceFormat, SourceText, Span};
 use std::sync::Arc;
 pub(crate) use target::short as short_target;
@@ -18,7 +18,7 @@ use toml::de::DeTable;
 /// Reads as much as possible and notes every problem. The experiment is complete only without
 /// errors.
 pub(crate) fn read(source: Arc<SourceText>, options: &LoadOptions) -> (Experiment, Problems) {
-    let mut notes = Notes::new(source.clone(), options);
+    let mut notes = ProblemNotes::new(source.clone(), options);
     let (document, errors) = DeTable::parse_recoverable(&source.text);
     for error in errors {
         let span = error.span().map(Span::from);
@@ -28,9 +28,9 @@ pub(crate) fn read(source: Arc<SourceText>, options: &LoadOptions) -> (Experimen
             syntax_message(error.message()),
         ));
     }
-    let mut file = Table::new(document.get_ref(), Span::default(), "an experiment file");
+    let mut file = TomlTable::new(document.get_ref(), Span::default(), "an experiment file");
     let settings = match file.take_table(&mut notes, "experiment", "`[experiment]`") {
-        Some(table) => Section::read_whole(&mut notes, table),
+        Some(table) => FileSection::read_whole(&mut notes, table),
         None => Default::default(),
     };
     let measures = file.take_sections(&mut notes, "measure", "`[[measure]]`");
@@ -48,17 +48,20 @@ pub(crate) fn read(source: Arc<SourceText>, options: &LoadOptions) -> (Experimen
         source: source.clone(),
         format: SourceFormat::Toml,
         settings,
-        target: target.map(|table| Section::read_whole(&mut notes, table)),
-        partition: partition.map(|table| Section::read_whole(&mut notes, table)),
-        record: record.map(|table| Section::read_whole(&mut notes, table)),
-        explain: explain.map(|table| Section::read_whole(&mut notes, table)),
-        published: published.map(|table| Section::read_whole(&mut notes, table)),
+        target: target.map(|table| FileSection::read_whole(&mut notes, table)),
+        partition: partition.map(|table| FileSection::read_whole(&mut notes, table)),
+        record: record.map(|table| FileSection::read_whole(&mut notes, table)),
+        explain: explain.map(|table| FileSection::read_whole(&mut notes, table)),
+        published: published.map(|table| FileSection::read_whole(&mut notes, table)),
         measures: measures
             .into_iter()
             .filter_map(|table| measure::measure(&mut notes, table))
             .collect(),
-        loads: loads.into_iter().map(|table| Section::read_whole(&mut notes, table)).collect(),
-        phases: phases.into_iter().map(|table| Section::read_whole(&mut notes, table)).collect(),
+        loads: loads.into_iter().map(|table| FileSection::read_whole(&mut notes, table)).collect(),
+        phases: phases
+            .into_iter()
+            .map(|table| FileSection::read_whole(&mut notes, table))
+            .collect(),
         warnings: Vec::new(),
     };
     file.finish(&mut notes);

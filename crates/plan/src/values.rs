@@ -6,12 +6,12 @@ use crate::limits::{
     MAX_REMARK_CHARS, MAX_VM_MEMORY, MIN_BUFFER, MIN_RECORDING, MIN_VM_MEMORY,
 };
 use crate::notes::{Read, Wrong};
-use crate::words::{ByteSize, CpuChoice, DmaLatency, Nice, Output, RecordedEvents, Word};
+use crate::words::{ByteSize, CpuChoice, DmaLatency, LoadOutput, Nice, RecordedEvents, Word};
 use punctual_core::event::Group;
 use punctual_core::words::nearest;
 use punctual_core::{
-    Clock, CpuSet, Equivalence, Limit, Nanos, PerfEvent, Policy, Priority, Requirement,
-    SeriesRequirement, Shape, ShapeError, Term,
+    Clock, CpuSet, Equivalence, Limit, Nanos, PerfEvent, Policy, Priority, PublishedShape,
+    Requirement, SeriesRequirement, ShapeError, Term,
 };
 
 /// A duration within inclusive bounds.
@@ -258,10 +258,10 @@ pub(crate) fn path(text: &str) -> Read<String> {
 }
 
 /// The destination of a load's output: a path, or `null`.
-pub(crate) fn output(text: &str) -> Read<Output> {
+pub(crate) fn output(text: &str) -> Read<LoadOutput> {
     match text {
-        "null" => Ok(Output::Null),
-        file => path(file).map(|path| Output::File(path.into())),
+        "null" => Ok(LoadOutput::Null),
+        file => path(file).map(|path| LoadOutput::File(path.into())),
     }
 }
 
@@ -315,7 +315,7 @@ pub(crate) fn term(text: &str) -> Read<Term> {
 
 /// A relation between figures of the run.
 pub(crate) fn shape(text: &str) -> Read<String> {
-    let read: Result<Shape, ShapeError> = text.parse();
+    let read: Result<PublishedShape, ShapeError> = text.parse();
     read.map(|_| text.to_owned()).map_err(|why| Wrong::new(why.to_string()))
 }
 

@@ -144,7 +144,7 @@ pub struct CommandLine(pub Vec<String>);
 
 /// The destination of a load's output.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Output {
+pub enum LoadOutput {
     /// To /dev/null.
     Null,
     /// To a file, truncated first; relative to the current directory.

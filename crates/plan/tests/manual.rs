@@ -6,7 +6,7 @@ mod roff;
 use crate::support;
 use punctual_core::CpuSet;
 use punctual_plan::{
-    DefaultValue, Key, LoadOptions, ResolveContext, ValueType, Word, WorkloadKind,
+    DefaultValue, LoadOptions, ResolveContext, SectionKey, ValueType, Word, WorkloadKind,
     load_and_resolve, sections,
 };
 use std::collections::BTreeSet;
@@ -26,7 +26,7 @@ fn manual() -> String {
 }
 
 /// Every place of the page with the keys that it documents: a section, or a kind of measure.
-fn places() -> Vec<(String, Vec<Key>)> {
+fn places() -> Vec<(String, Vec<SectionKey>)> {
     let mut places = Vec::new();
     for section in sections() {
         for key in &section.keys {
@@ -35,7 +35,7 @@ fn places() -> Vec<(String, Vec<Key>)> {
                 places.push((format!("[[{outer}.{}]]", key.name), keys.clone()));
             }
         }
-        let is_value = |key: &Key| !matches!(key.value, ValueType::Sections(_));
+        let is_value = |key: &SectionKey| !matches!(key.value, ValueType::Sections(_));
         places.push((section.header.into(), section.keys.into_iter().filter(is_value).collect()));
     }
     let kinds = WorkloadKind::WORDS.iter().map(|(word, kind)| ((*word).to_owned(), kind.keys()));
@@ -55,7 +55,7 @@ fn generated(page: &str) -> (String, BTreeSet<(String, &'static str)>) {
         let place = words.next().unwrap();
         let (_, keys) = places.iter().find(|(name, _)| name == place).expect(place);
         let named: Vec<&str> = words.collect();
-        let keys: Vec<&Key> =
+        let keys: Vec<&SectionKey> =
             keys.iter().filter(|key| named.is_empty() || named.contains(&key.name)).collect();
         documented.extend(keys.iter().map(|key| (place.to_owned(), key.name)));
         text += &format!("{before}{BEGIN}{header}\n{}{END}", roff::entries(keys));

@@ -3,7 +3,7 @@
 use crate::support;
 use crate::support::plan;
 use punctual_core::Nanos;
-use punctual_plan::{Length, Scheduling, TimerMethod, Workload};
+use punctual_plan::{Length, SchedulingSpec, TimerMethod, Workload};
 
 const TIMER: &str = "[[measure]]\nkind = 'timer'\n";
 
@@ -295,7 +295,9 @@ fn the_deadline_method_implies_the_deadline_policy_and_vice_versa() {
             1,
             "the kernel refuses SCHED_DEADLINE to a pinned thread"
         );
-        let Scheduling::Deadline(p) = measure.threads[0].scheduling else { panic!("{measure:?}") };
+        let SchedulingSpec::Deadline(p) = measure.threads[0].scheduling else {
+            panic!("{measure:?}")
+        };
         assert_eq!(
             (p.runtime, p.deadline, p.period),
             (Nanos::MILLI, Nanos::from_millis(10), Nanos::from_millis(10))
@@ -303,7 +305,7 @@ fn the_deadline_method_implies_the_deadline_policy_and_vice_versa() {
     }
     let plan =
         with_timer("policy = 'deadline'\nmethod = 'timerfd'\nperiod = '200us'\ndeadline = '5us'");
-    let Scheduling::Deadline(p) = plan.phases[0].measures[0].threads[0].scheduling else {
+    let SchedulingSpec::Deadline(p) = plan.phases[0].measures[0].threads[0].scheduling else {
         panic!("{plan:?}")
     };
     assert_eq!((p.runtime, p.deadline), (Nanos::from_micros(5), Nanos::from_micros(5)));

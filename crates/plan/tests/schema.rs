@@ -1,7 +1,9 @@
 //! docs/experiment.schema.json and docs/lab.schema.json: the schemas of experiment and lab files
 //! for editors, generated from the declarations.
 
-use punctual_plan::{DefaultValue, Key, SectionKeys, ValueType, Word, WorkloadKind, sections};
+use punctual_plan::{
+    DefaultValue, SectionKey, SectionKeys, ValueType, Word, WorkloadKind, sections,
+};
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
 
@@ -55,7 +57,7 @@ fn schema_of(title: &str, sections: impl IntoIterator<Item = SectionKeys>) -> Va
 
 /// One alternative for each kind: the keys of every measure, which are in the definitions, and its
 /// own.
-fn measure(common: &[Key], definitions: &mut Map<String, Value>) -> Value {
+fn measure(common: &[SectionKey], definitions: &mut Map<String, Value>) -> Value {
     definitions.extend(common.iter().map(|key| (key.name.to_owned(), property(key))));
     let kinds = WorkloadKind::WORDS.iter().map(|(word, kind)| {
         let mut table = table(&kind.keys());
@@ -70,10 +72,10 @@ fn measure(common: &[Key], definitions: &mut Map<String, Value>) -> Value {
     json!({"oneOf": kinds.collect::<Vec<_>>()})
 }
 
-fn table(keys: &[Key]) -> Value {
+fn table(keys: &[SectionKey]) -> Value {
     let properties: Map<String, Value> =
         keys.iter().map(|key| (key.name.to_owned(), property(key))).collect();
-    let is_needed = |key: &&Key| key.default == DefaultValue::Needed;
+    let is_needed = |key: &&SectionKey| key.default == DefaultValue::Needed;
     let needed: Vec<&str> = keys.iter().filter(is_needed).map(|key| key.name).collect();
     json!({
         "type": "object",
@@ -83,7 +85,7 @@ fn table(keys: &[Key]) -> Value {
     })
 }
 
-fn property(key: &Key) -> Value {
+fn property(key: &SectionKey) -> Value {
     let mut value = value_schema(&key.value);
     let lines: Vec<&str> = key.about.lines().map(str::trim).collect();
     let text = match key.default {

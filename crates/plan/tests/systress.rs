@@ -2,7 +2,9 @@
 
 use crate::support::{cfg_problems, context, resolved};
 use punctual_core::{Nanos, Policy};
-use punctual_plan::{Length, LoadOptions, OnExit, Output, SystressFormat, load, load_and_resolve};
+use punctual_plan::{
+    Length, LoadOptions, LoadOutput, OnExit, SystressFormat, load, load_and_resolve,
+};
 use std::path::Path;
 
 const TIMER: &str = "timer_thread[0] {\n}\n";
@@ -78,8 +80,8 @@ program[7] {
     let [shell, stress] = plan.phases[0].loads.as_slice() else { panic!("{plan:?}") };
     assert_eq!(shell.argv, ["sh", "-c", "echo \"{ a; b }\"; exit 1", ";", "$HOME"]);
     assert_eq!((shell.on_success, shell.on_failure), (OnExit::Respawn, OnExit::Stop));
-    assert_eq!(shell.stdout, Output::File("out.txt".into()));
-    assert_eq!(shell.stderr, Output::File("./null".into()), "a file like any other");
+    assert_eq!(shell.stdout, LoadOutput::File("out.txt".into()));
+    assert_eq!(shell.stderr, LoadOutput::File("./null".into()), "a file like any other");
     assert_eq!((stress.name.as_str(), stress.argv.len()), ("stress-ng", 3));
     assert_eq!((stress.on_success, stress.on_failure), (OnExit::Ignore, OnExit::Ignore));
 }

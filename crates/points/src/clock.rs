@@ -24,13 +24,13 @@ const DITHER: f64 = 0.25e-6;
 
 /// Pairs of readings, in time order.
 #[derive(Clone, Debug)]
-pub struct Clock {
+pub struct ClockPairs {
     pairs: Vec<Pair>,
 }
 
 /// The time between two pairs.
 #[derive(Clone, Copy, Debug)]
-pub struct Segment {
+pub struct ClockSegment {
     from: u64,
     to: u64,
     began: i64,
@@ -40,7 +40,7 @@ pub struct Segment {
     pub error: Nanos,
 }
 
-impl Segment {
+impl ClockSegment {
     /// The instant, if the counter's value lies within this segment.
     #[inline]
     pub fn convert(&self, ticks: u64) -> Option<MonotonicNs> {
@@ -49,13 +49,13 @@ impl Segment {
     }
 }
 
-impl Clock {
-    pub fn start() -> Clock {
-        Clock::of(counter::pair())
+impl ClockPairs {
+    pub fn start() -> ClockPairs {
+        ClockPairs::of(counter::pair())
     }
 
-    pub fn of(pair: Pair) -> Clock {
-        Clock { pairs: vec![pair] }
+    pub fn of(pair: Pair) -> ClockPairs {
+        ClockPairs { pairs: vec![pair] }
     }
 
     /// Reads both clocks again: the new value of the counter is the end of the convertible range.
@@ -97,7 +97,7 @@ impl Clock {
 
     /// The segment that holds this reading of the counter; `None` outside of the range of the
     /// pairs.
-    pub fn segment(&self, ticks: u64) -> Option<Segment> {
+    pub fn segment(&self, ticks: u64) -> Option<ClockSegment> {
         let (first, last) = self.covers();
         if ticks < first || ticks > last || self.pairs.len() < 2 {
             return None;
@@ -122,7 +122,7 @@ impl Clock {
         let half = (b.ticks - a.ticks) as f64 * mine / 2.0;
         let reading = a.error.max(b.error) as f64 * mine;
         let error = reading + half * (deviation + DITHER) + 1.0;
-        Some(Segment {
+        Some(ClockSegment {
             from: a.ticks,
             to: b.ticks,
             began: a.monotonic,
@@ -140,7 +140,7 @@ impl Clock {
     /// This clock extended back to the pair that a process stored at its beginning. `None` if that
     /// pair is impossible on this machine since its start: the process lies, or its file is
     /// foreign.
-    pub fn since(&self, birth: Pair) -> Option<Clock> {
+    pub fn since(&self, birth: Pair) -> Option<ClockPairs> {
         let first = self.first();
         if birth.ticks > self.covers().1 {
             return None;
@@ -158,7 +158,7 @@ impl Clock {
                 .iter()
                 .filter(|pair| pair.ticks > birth.ticks && pair.monotonic > birth.monotonic),
         );
-        Some(Clock { pairs })
+        Some(ClockPairs { pairs })
     }
 }
 
@@ -168,7 +168,7 @@ mod tests {
     use proptest::prelude::*;
 
     /// A counter of 2.6 GHz and a clock that is steered by another `ppm` every 500 ms.
-    fn steered(ppm: &[i64]) -> (Clock, impl Fn(u64) -> f64) {
+    fn steered(ppm: &[i64]) -> (ClockPairs, impl Fn(u64) -> f64) {
         let step = 1_300_000_000_u64;
         let mut pairs = vec![(1_000_u64, 5e9_f64)];
         for ppm in ppm {
@@ -176,7 +176,7 @@ mod tests {
             pairs.push((ticks + step, at + step as f64 / 2.6 * (1.0 + *ppm as f64 * 1e-6)));
         }
         let mut clock =
-            Clock::of(Pair { ticks: pairs[0].0, monotonic: pairs[0].1 as i64, error: 26 });
+            ClockPairs::of(Pair { ticks: pairs[0].0, monotonic: pairs[0].1 as i64, error: 26 });
         // Three pairs between two changes of rate.
         let truth = move |ticks: u64| {
             let place = pairs.partition_point(|pair| pair.0 <= ticks).clamp(1, pairs.len() - 1);
@@ -228,7 +228,7 @@ mod tests {
     #[test]
     #[ignore = "measures this machine; ./x test --all"]
     fn converted_times_agree_with_the_clocks_of_this_machine() {
-        let mut clock = Clock::start();
+        let mut clock = ClockPairs::start();
         let mut readings = Vec::new();
         for _ in 0..5 {
             std::thread::sleep(std::time::Duration::from_millis(2));

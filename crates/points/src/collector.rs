@@ -1,10 +1,10 @@
 //! Collects from all applications at once.
 
 use crate::alive;
-use crate::clock::Clock;
-use crate::directories::{Closed, Directory, FILES_MAX, text, usual};
-use crate::file::{Access, Refused, State};
-use crate::process::{Begin, How, Look, Process};
+use crate::clock::ClockPairs;
+use crate::directories::{FILES_MAX, NotRead, PointsDirectory, text, usual};
+use crate::file::{Access, ControlState, Refused};
+use crate::process::{DrainOptions, FileSnapshot, PointProcess, ReadFrom};
 use crate::quota;
 use crate::reading::Gathered;
 use crate::ring::Torn;
@@ -70,7 +70,7 @@ impl Options {
 
 /// Why collecting cannot start.
 #[derive(Debug, thiserror::Error)]
-pub enum StartError {
+pub enum CollectorStartError {
     /// Another collector is running.
     #[error("another punctual collects test points in {}: end it first", .0.display())]
     Busy(PathBuf),
@@ -106,8 +106,8 @@ struct Application {
     directory: usize,
     name: Vec<u8>,
     file: File,
-    process: Process,
-    begin: Begin,
+    process: PointProcess,
+    begin: ReadFrom,
     /// The time of the last check whether it lives.
     checked_alive: Option<Instant>,
     dead: bool,
@@ -118,7 +118,7 @@ struct Application {
 /// Reads the points of all applications. See the module's example.
 pub struct Collector {
     options: Options,
-    directories: Vec<Directory>,
+    directories: Vec<PointsDirectory>,
     applications: Vec<Application>,
     /// Files already seen: read, refused, or not requested.
     known: HashSet<(usize, Vec<u8>)>,
@@ -132,12 +132,12 @@ pub struct Collector {
 }
 
 /// Receives the events: a source's number, and its next events, approximately in time order.
-pub type Sink<'a> = dyn FnMut(usize, &[Event]) + 'a;
+pub type PointSink<'a> = dyn FnMut(usize, &[Event]) + 'a;
 
 impl Collector {
     /// Finds the applications, and enables recording if requested.
-    pub fn start(options: Options) -> Result<Collector, StartError> {
-        let mut all = Gathered::new(Clock::start());
+    pub fn start(options: Options) -> Result<Collector, CollectorStartError> {
+        let mut all = Gathered::new(ClockPairs::start());
         // Pairs determine the rate of the clock; these two are for the very first points.
         std::thread::sleep(Duration::from_millis(1));
         all.clock.read();
@@ -159,7 +159,7 @@ impl Collector {
 
     /// Opens directories that have appeared: the first application of a user creates the user's
     /// directory.
-    fn open_directories(&mut self, first: bool) -> Result<(), StartError> {
+    fn open_directories(&mut self, first: bool) -> Result<(), CollectorStartError> {
         self.opened = Instant::now();
         let paths = self.options.directories.clone().unwrap_or_else(usual);
         for (place, path) in paths.into_iter().enumerate() {
@@ -168,16 +168,18 @@ impl Collector {
             {
                 continue;
             }
-            match Directory::open(&path, self.options.record) {
+            match PointsDirectory::open(&path, self.options.record) {
                 Ok(None) => {}
                 Ok(Some(directory)) => {
                     self.directories.push(directory);
                     self.scan_directory(self.directories.len() - 1, true);
                 }
                 // The user's own directory must work; failures of others are reported.
-                Err(Closed::Busy) if first && place == 0 => return Err(StartError::Busy(path)),
+                Err(NotRead::Busy) if first && place == 0 => {
+                    return Err(CollectorStartError::Busy(path));
+                }
                 Err(error) if first && place == 0 => {
-                    return Err(StartError::Directory(path, error.to_string()));
+                    return Err(CollectorStartError::Directory(path, error.to_string()));
                 }
                 Err(error) => {
                     self.all.find(unread(&path.to_string_lossy(), &error.to_string()));
@@ -189,7 +191,7 @@ impl Collector {
     }
 
     /// Reads new points. Must be called every few milliseconds.
-    pub fn poll(&mut self, sink: &mut Sink) -> Poll {
+    pub fn poll(&mut self, sink: &mut PointSink) -> Poll {
         if self.scanned.elapsed() >= SCAN_EVERY {
             self.scan();
         }
@@ -207,7 +209,7 @@ impl Collector {
     }
 
     /// Disables recording and reads the rest.
-    pub fn finish(mut self, sink: &mut Sink) -> Collected {
+    pub fn finish(mut self, sink: &mut PointSink) -> Collected {
         self.scan();
         self.switch_off();
         let deadline = Instant::now() + LAST_POINTS;
@@ -237,10 +239,10 @@ impl Collector {
 
     /// Reads the state of all rings, then the clock, then the points up to that state: so the clock
     /// covers every point. Returns whether everything could be read.
-    fn round(&mut self, torn: Torn, sink: &mut Sink) -> (Poll, bool) {
+    fn round(&mut self, torn: Torn, sink: &mut PointSink) -> (Poll, bool) {
         let before = self.all.count;
         let mut fullest = 0.0_f64;
-        let mut looks: Vec<Option<Look>> = Vec::with_capacity(self.applications.len());
+        let mut looks: Vec<Option<FileSnapshot>> = Vec::with_capacity(self.applications.len());
         for application in &mut self.applications {
             // A process that is dead by now writes no more.
             if application.checked_alive.is_none_or(|looked| looked.elapsed() >= ALIVE_EVERY) {
@@ -263,9 +265,9 @@ impl Collector {
                 continue;
             };
             let torn = if application.dead { Torn::Count } else { torn };
-            let how = How { torn, claim: self.options.record, begin: application.begin };
+            let how = DrainOptions { torn, claim: self.options.record, begin: application.begin };
             let read = application.process.drain(&application.file, look, how, &mut self.all, sink);
-            application.begin = Begin::First;
+            application.begin = ReadFrom::First;
             whole &= read;
             if application.dead && read {
                 application.done = true;
@@ -332,8 +334,8 @@ impl Collector {
 
     fn take_up(&mut self, place: usize, name: Vec<u8>, first: bool) {
         let opened = self.directories[place].file(&name).map_err(Refused::from).and_then(|file| {
-            let process = Process::open_of(self.directories[place].stranger(), &file)?;
-            let state = State::read(&file)?;
+            let process = PointProcess::open_of(self.directories[place].stranger(), &file)?;
+            let state = ControlState::read(&file)?;
             Ok((file, process, state))
         });
         match opened {
@@ -349,7 +351,7 @@ impl Collector {
                     name,
                     file,
                     process,
-                    begin: Begin::First,
+                    begin: ReadFrom::First,
                     checked_alive: None,
                     dead: false,
                     done: false,
@@ -382,17 +384,18 @@ impl Collector {
         }
     }
 
-    fn begin(&mut self, mut application: Application, state: &State, first: bool) {
+    fn begin(&mut self, mut application: Application, state: &ControlState, first: bool) {
         if !self.options.record {
-            application.begin = Begin::Unread;
+            application.begin = ReadFrom::Unread;
         } else if first {
-            application.begin = if state.requested == STREAM { Begin::Unread } else { Begin::Now };
+            application.begin =
+                if state.requested == STREAM { ReadFrom::Unread } else { ReadFrom::Now };
             application.process.forgive_ringless(state);
             // A look without reading, so that the beginning is the present, and flight recorders
             // become streams before they are enabled.
             let look = application.process.look(&application.file);
-            if let (Ok(look), Begin::Now) = (look, application.begin) {
-                let how = How { torn: Torn::Wait, claim: true, begin: Begin::Now };
+            if let (Ok(look), ReadFrom::Now) = (look, application.begin) {
+                let how = DrainOptions { torn: Torn::Wait, claim: true, begin: ReadFrom::Now };
                 application.process.drain(
                     &application.file,
                     &look,
@@ -400,7 +403,7 @@ impl Collector {
                     &mut self.all,
                     &mut |_, _| {},
                 );
-                application.begin = Begin::First;
+                application.begin = ReadFrom::First;
             }
         }
         if self.options.record
@@ -420,7 +423,7 @@ impl Collector {
         }
         self.finished = true;
         for application in &mut self.applications {
-            if let Ok(state) = State::read(&application.file) {
+            if let Ok(state) = ControlState::read(&application.file) {
                 let recording = u32::from(matches!(state.requested, STREAM | FLIGHT));
                 // A file that can no longer be written has no writer either.
                 let _ = application
@@ -432,7 +435,7 @@ impl Collector {
     /// Turns streams back into flight recorders if they were ones.
     fn give_back(&mut self) {
         for application in self.applications.iter().filter(|_| self.options.record) {
-            if State::read(&application.file).is_ok_and(|state| state.requested == FLIGHT) {
+            if ControlState::read(&application.file).is_ok_and(|state| state.requested == FLIGHT) {
                 application.process.lift_limits(&application.file);
             }
         }
@@ -458,7 +461,7 @@ impl Application {
         if header.namespace != namespace {
             // Its number belongs to another process here. The file itself shows whether it ended in
             // order.
-            return State::read(&self.file).is_ok_and(|state| state.ended);
+            return ControlState::read(&self.file).is_ok_and(|state| state.ended);
         }
         !alive::holds(header.pid, header.start_time, &self.name)
     }

@@ -42,7 +42,7 @@ pub fn usual() -> Vec<PathBuf> {
 }
 
 /// A directory of points, locked.
-pub struct Directory {
+pub struct PointsDirectory {
     pub path: PathBuf,
     directory: File,
     owner: u32,
@@ -51,7 +51,7 @@ pub struct Directory {
 
 /// Why a directory is not read.
 #[derive(Debug, thiserror::Error)]
-pub enum Closed {
+pub enum NotRead {
     #[error("another collector is recording there")]
     Busy,
     #[error("it belongs to user {0} and is accessible to others: applications do not use it")]
@@ -60,10 +60,10 @@ pub enum Closed {
     Io(#[from] io::Error),
 }
 
-impl Directory {
+impl PointsDirectory {
     /// Opens a directory, created if it is this user's and missing; `None` if it is another's and
     /// missing. With the lock, applications that start record.
-    pub fn open(path: &Path, locked: bool) -> Result<Option<Directory>, Closed> {
+    pub fn open(path: &Path, locked: bool) -> Result<Option<PointsDirectory>, NotRead> {
         let own = geteuid().as_raw();
         // A user may put a link in place of the last two names.
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -86,10 +86,15 @@ impl Directory {
         };
         let metadata = directory.metadata()?;
         if metadata.mode() & 0o077 != 0 || (own != 0 && metadata.uid() != own) {
-            return Err(Closed::NotPrivate(metadata.uid()));
+            return Err(NotRead::NotPrivate(metadata.uid()));
         }
         let lock = if locked { Some(lock(&directory, metadata.uid())?) } else { None };
-        Ok(Some(Directory { path: path.to_owned(), directory, owner: metadata.uid(), _lock: lock }))
+        Ok(Some(PointsDirectory {
+            path: path.to_owned(),
+            directory,
+            owner: metadata.uid(),
+            _lock: lock,
+        }))
     }
 
     /// The names of the files of points in it.
@@ -155,7 +160,7 @@ fn make(path: &Path) -> io::Result<()> {
 }
 
 /// Takes the lock that makes applications record from their start.
-fn lock(directory: &File, owner: u32) -> Result<File, Closed> {
+fn lock(directory: &File, owner: u32) -> Result<File, NotRead> {
     let flags =
         OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
     let file = match fs::openat(
@@ -185,7 +190,7 @@ fn lock(directory: &File, owner: u32) -> Result<File, Closed> {
             Err(error) => return Err(io::Error::from(error).into()),
         }
     }
-    Err(Closed::Busy)
+    Err(NotRead::Busy)
 }
 
 pub fn text(name: &[u8]) -> String {

@@ -63,7 +63,7 @@ impl From<io::Error> for Refused {
 
 /// The control page as of opening the file.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Header {
+pub struct FileHeader {
     /// The process number in its own namespace.
     pub pid: u32,
     /// Its start time: field 22 of /proc/PID/stat; 0 if unknown.
@@ -95,7 +95,7 @@ pub fn comm(bytes: &[u8], at: usize) -> String {
 
 /// The fields of the control page that change.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct State {
+pub struct ControlState {
     pub mode: u32,
     pub requested: u32,
     pub recording: bool,
@@ -106,9 +106,9 @@ pub struct State {
     pub ended: bool,
 }
 
-impl Header {
+impl FileHeader {
     /// Reads and checks the constant fields.
-    pub fn read(file: &impl Access) -> Result<Header, Refused> {
+    pub fn read(file: &impl Access) -> Result<FileHeader, Refused> {
         let mut page = [0; size_of::<Control>()];
         match file.read(0, &mut page) {
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
@@ -145,7 +145,7 @@ impl Header {
             monotonic: eight(&page, offset_of!(Control, pair_monotonic)) as i64,
             error: eight(&page, offset_of!(Control, pair_error)),
         };
-        Ok(Header {
+        Ok(FileHeader {
             pid: four(&page, offset_of!(Control, pid)),
             start_time: eight(&page, offset_of!(Control, start_time)),
             namespace: eight(&page, offset_of!(Control, namespace)),
@@ -162,11 +162,11 @@ impl Header {
     }
 }
 
-impl State {
-    pub fn read(file: &impl Access) -> io::Result<State> {
+impl ControlState {
+    pub fn read(file: &impl Access) -> io::Result<ControlState> {
         let mut page = [0; size_of::<Control>()];
         file.read(0, &mut page)?;
-        Ok(State {
+        Ok(ControlState {
             mode: four(&page, offset_of!(Control, mode)),
             requested: four(&page, offset_of!(Control, requested)),
             recording: four(&page, offset_of!(Control, recording)) != 0,

@@ -34,8 +34,8 @@ mod tally;
 mod tests;
 mod whole;
 
-pub use clock::Clock;
-pub use collector::{Collected, Collector, Options, Poll, Sink, StartError};
-pub use file::{Access, Header, Refused};
-pub use tally::{PointSource, Points};
-pub use whole::{Whole, read_whole};
+pub use clock::ClockPairs;
+pub use collector::{Collected, Collector, CollectorStartError, Options, PointSink, Poll};
+pub use file::{Access, FileHeader, Refused};
+pub use tally::{PointNames, PointSource};
+pub use whole::{WholeFile, read_whole};

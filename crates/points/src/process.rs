@@ -1,8 +1,8 @@
 //! One process: its rings, and the names of its points.
 
-use crate::file::{Access, Header, Refused, State};
+use crate::file::{Access, ControlState, FileHeader, Refused};
 use crate::quota::{SOURCES, Stranger, false_claim};
-use crate::reading::{Gathered, Reading};
+use crate::reading::{Gathered, RingReading};
 use crate::ring::{RingReader, RingState, Torn};
 use crate::tally::PointSource;
 use punctual_core::event::PointId;
@@ -16,7 +16,7 @@ pub const SLOTS_AT_ONCE: u64 = 1 << 26;
 
 /// The place at which reading of an existing ring begins.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Begin {
+pub enum ReadFrom {
     /// At its first point: the ring is newer than the collector.
     First,
     /// At the place where an earlier reader stopped.
@@ -25,14 +25,14 @@ pub enum Begin {
 }
 
 /// A process's file at one moment.
-pub struct Look {
-    pub state: State,
+pub struct FileSnapshot {
+    pub state: ControlState,
     rings: Vec<RingState>,
 }
 
-impl Look {
+impl FileSnapshot {
     /// The fullest ring: unread points divided by slots.
-    pub fn fullest(&self, process: &Process) -> f64 {
+    pub fn fullest(&self, process: &PointProcess) -> f64 {
         let fill = |(ring, reader): (&RingState, &Option<RingReader>)| {
             let unread =
                 ring.head.saturating_sub(reader.as_ref().map_or(0, |reader| reader.position));
@@ -49,18 +49,18 @@ impl Look {
 
 /// The options of a drain.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct How {
+pub struct DrainOptions {
     /// The treatment of incomplete points.
     pub torn: Torn,
     /// Whether writers are told the read position, and rings of ended threads are released.
     pub claim: bool,
     /// The place at which reading of new rings begins.
-    pub begin: Begin,
+    pub begin: ReadFrom,
 }
 
 /// A process whose file is being read.
-pub struct Process {
-    pub header: Header,
+pub struct PointProcess {
+    pub header: FileHeader,
     /// Its owner, if another user.
     pub user: Option<Stranger>,
     rings: Vec<Option<RingReader>>,
@@ -71,19 +71,19 @@ pub struct Process {
     ringless: Option<usize>,
 }
 
-impl Process {
-    pub fn open(file: &impl Access) -> Result<Process, Refused> {
-        Process::open_of(None, file)
+impl PointProcess {
+    pub fn open(file: &impl Access) -> Result<PointProcess, Refused> {
+        PointProcess::open_of(None, file)
     }
 
     /// Opens a file of another user, which may only claim processes of that user.
-    pub fn open_of(user: Option<Stranger>, file: &impl Access) -> Result<Process, Refused> {
-        let header = Header::read(file)?;
+    pub fn open_of(user: Option<Stranger>, file: &impl Access) -> Result<PointProcess, Refused> {
+        let header = FileHeader::read(file)?;
         if let Some(why) = false_claim(user, header.pid) {
             return Err(Refused::Malformed(why));
         }
         let ids = vec![None; NAMES_MAX as usize + 1];
-        Ok(Process {
+        Ok(PointProcess {
             header,
             user,
             rings: Vec::new(),
@@ -95,13 +95,13 @@ impl Process {
     }
 
     /// Omits points that threads without a ring lost before.
-    pub fn forgive_ringless(&mut self, state: &State) {
+    pub fn forgive_ringless(&mut self, state: &ControlState) {
         self.ringless_before = state.ringless;
     }
 
     /// Reads the position of every ring.
-    pub fn look(&self, file: &impl Access) -> io::Result<Look> {
-        let state = State::read(file)?;
+    pub fn look(&self, file: &impl Access) -> io::Result<FileSnapshot> {
+        let state = ControlState::read(file)?;
         let mut rings = Vec::new();
         for number in 0..state.rings {
             match RingState::read(file, self.header.ring_at(number)) {
@@ -114,15 +114,15 @@ impl Process {
                 Err(error) => return Err(error),
             }
         }
-        Ok(Look { state, rings })
+        Ok(FileSnapshot { state, rings })
     }
 
     /// Reads every ring up to its position at this look. Returns whether all of it could be read.
     pub fn drain(
         &mut self,
         file: &impl Access,
-        look: &Look,
-        how: How,
+        look: &FileSnapshot,
+        how: DrainOptions,
         all: &mut Gathered,
         sink: &mut dyn FnMut(usize, &[Event]),
     ) -> bool {
@@ -130,7 +130,7 @@ impl Process {
         self.rings.resize_with(look.rings.len().max(self.rings.len()), || None);
         self.broken.resize(self.rings.len(), false);
         let of = (&self.header, self.user);
-        let mut reading = Reading::new(all, sink, of, &mut self.ids, SLOTS_AT_ONCE);
+        let mut reading = RingReading::new(all, sink, of, &mut self.ids, SLOTS_AT_ONCE);
         let mut whole = true;
         for (number, state) in look.rings.iter().enumerate() {
             if self.broken[number] || !matches!(state.state, RING_LIVE | RING_ENDED) {
@@ -161,7 +161,7 @@ impl Process {
         }
     }
 
-    fn count_ringless(&mut self, state: &State, all: &mut Gathered) {
+    fn count_ringless(&mut self, state: &ControlState, all: &mut Gathered) {
         let lost = state.ringless.saturating_sub(self.ringless_before);
         if lost > 0 {
             let (process, pid) = (self.header.comm.clone(), self.header.pid);
@@ -177,9 +177,9 @@ fn drain_ring(
     file: &impl Access,
     at: u64,
     state: &RingState,
-    how: How,
-    reading: &mut Reading,
-) -> Result<bool, Trouble> {
+    how: DrainOptions,
+    reading: &mut RingReading,
+) -> Result<bool, RingError> {
     let reader = match reader {
         Some(known) if known.generation == state.generation => known,
         other => {
@@ -193,56 +193,57 @@ fn drain_ring(
             };
             let (position, dropped) = match how.begin {
                 _ if other.is_some() => (0, 0),
-                Begin::First => (0, 0),
-                Begin::Unread => (state.read, state.reported),
-                Begin::Now => (state.head, state.dropped),
+                ReadFrom::First => (0, 0),
+                ReadFrom::Unread => (state.read, state.reported),
+                ReadFrom::Now => (state.head, state.dropped),
             };
             if let Some(why) = false_claim(reading.user, state.tid) {
-                return Err(Trouble::Refused(why));
+                return Err(RingError::Refused(why));
             }
             let before = other.as_ref().map(|reader| reader.source);
             let Some(source) = reading.all.source(reading.user, before, source) else {
                 let why = format!("more than {SOURCES} threads of its user were read already");
-                return Err(Trouble::Refused(why));
+                return Err(RingError::Refused(why));
             };
             let reader =
                 other.insert(RingReader::new(at, state, header.slots, source, position, dropped));
             if how.claim {
-                reader.claim(file, state).map_err(Trouble::of)?;
+                reader.claim(file, state).map_err(RingError::of)?;
             }
             reader
         }
     };
-    let whole = reader.drain(file, state, how.torn, how.claim, reading).map_err(Trouble::Broken)?;
+    let whole =
+        reader.drain(file, state, how.torn, how.claim, reading).map_err(RingError::Broken)?;
     if whole && how.claim && state.state == RING_ENDED {
-        file.write(at, &RING_FREE.to_ne_bytes()).map_err(Trouble::of)?;
+        file.write(at, &RING_FREE.to_ne_bytes()).map_err(RingError::of)?;
     }
     Ok(whole)
 }
 
 /// Why a ring is given up.
-enum Trouble {
+enum RingError {
     /// Its content is impossible.
     Broken(String),
     /// It is not read, whatever its content.
     Refused(String),
 }
 
-impl Trouble {
-    fn of(why: io::Error) -> Trouble {
-        Trouble::Broken(why.to_string())
+impl RingError {
+    fn of(why: io::Error) -> RingError {
+        RingError::Broken(why.to_string())
     }
 
-    fn finding(self, header: &Header) -> Finding {
+    fn finding(self, header: &FileHeader) -> Finding {
         let subject = format!("pid {} {}", header.pid, header.comm);
         let (id, message, why) = match self {
-            Trouble::Broken(why) => (
+            RingError::Broken(why) => (
                 "points-broken",
                 "The rest of a thread's test points could not be read: this process or another \
                  one of its user overwrote them.",
                 why,
             ),
-            Trouble::Refused(why) => {
+            RingError::Refused(why) => {
                 ("points-unread", "Test points of a thread were not read.", why)
             }
         };

@@ -17,11 +17,11 @@ pub struct Stranger(pub u32);
 /// The resources taken by other users so far.
 #[derive(Debug, Default)]
 pub struct Quotas {
-    taken: HashMap<Stranger, Taken>,
+    taken: HashMap<Stranger, TakenQuota>,
 }
 
 #[derive(Debug, Default)]
-struct Taken {
+struct TakenQuota {
     sources: usize,
     names: usize,
 }

@@ -1,9 +1,9 @@
 //! The results of reading: sources, points and their names, on one clock.
 
-use crate::clock::{Clock, Segment};
-use crate::file::{Access, Header, name};
+use crate::clock::{ClockPairs, ClockSegment};
+use crate::file::{Access, FileHeader, name};
 use crate::quota::{Quotas, Stranger};
-use crate::tally::{PointSource, Points};
+use crate::tally::{PointNames, PointSource};
 use punctual_core::event::PointId;
 use punctual_core::{Event, Finding, MonotonicNs, Nanos};
 use punctual_testpoint::layout::{ID_UNNAMED, NAMES_MAX};
@@ -14,8 +14,8 @@ const SOURCES_KEPT: usize = 65_536;
 const FINDINGS_KEPT: usize = 64;
 
 pub struct Gathered {
-    pub clock: Clock,
-    pub points: Points,
+    pub clock: ClockPairs,
+    pub points: PointNames,
     pub sources: Vec<PointSource>,
     pub findings: Vec<Finding>,
     /// The largest error of any instant.
@@ -27,10 +27,10 @@ pub struct Gathered {
 }
 
 impl Gathered {
-    pub fn new(clock: Clock) -> Gathered {
+    pub fn new(clock: ClockPairs) -> Gathered {
         Gathered {
             clock,
-            points: Points::default(),
+            points: PointNames::default(),
             sources: Vec::new(),
             findings: Vec::new(),
             error: None,
@@ -73,34 +73,34 @@ impl Gathered {
 }
 
 /// The context and the destination of reading one process's rings.
-pub struct Reading<'a> {
+pub struct RingReading<'a> {
     pub all: &'a mut Gathered,
     pub sink: &'a mut dyn FnMut(usize, &[Event]),
     pub buffer: Vec<u8>,
     pub events: Vec<Event>,
     /// Slots that may still be read.
     pub budget: u64,
-    pub header: &'a Header,
+    pub header: &'a FileHeader,
     /// Its owner, if another user.
     pub user: Option<Stranger>,
     ids: &'a mut Vec<Option<PointId>>,
-    segment: Option<Segment>,
+    segment: Option<ClockSegment>,
     /// The clock back to the beginning of the process; created when a point needs it.
-    birth: Option<Option<Clock>>,
+    birth: Option<Option<ClockPairs>>,
 }
 
-impl<'a> Reading<'a> {
+impl<'a> RingReading<'a> {
     /// A reading of the rings of a process with this header, whose sites have these points so far.
     pub fn new(
         all: &'a mut Gathered,
         sink: &'a mut dyn FnMut(usize, &[Event]),
-        (header, user): (&'a Header, Option<Stranger>),
+        (header, user): (&'a FileHeader, Option<Stranger>),
         ids: &'a mut Vec<Option<PointId>>,
         budget: u64,
-    ) -> Reading<'a> {
+    ) -> RingReading<'a> {
         let (buffer, events) = (std::mem::take(&mut all.buffer), std::mem::take(&mut all.events));
         let (segment, birth) = (None, None);
-        Reading { all, sink, buffer, events, budget, header, user, ids, segment, birth }
+        RingReading { all, sink, buffer, events, budget, header, user, ids, segment, birth }
     }
 
     /// Returns the memory that reading used.

@@ -1,7 +1,7 @@
 //! One ring: its points so far, and the reading of more.
 
 use crate::file::{Access, comm, eight, four};
-use crate::reading::Reading;
+use crate::reading::RingReading;
 use punctual_core::event::{Event, EventKind, PointKind, Tid};
 use punctual_testpoint::layout::{
     COUNT_SHIFT, ID_MASK, KIND_BEGIN, KIND_END, KIND_MASK, KIND_POINT, MARGIN, Ring, SLOTS_AT, Slot,
@@ -63,7 +63,7 @@ pub enum Torn {
 }
 
 /// The state of a slot.
-enum Seen {
+enum SlotState {
     Point(Event),
     /// Not (or not yet) completely written.
     Incomplete,
@@ -117,7 +117,7 @@ impl RingReader {
         state: &RingState,
         torn: Torn,
         claim: bool,
-        reading: &mut Reading,
+        reading: &mut RingReading,
     ) -> Result<bool, String> {
         if u64::from(state.slots) != self.slots
             || state.head < self.position
@@ -162,7 +162,7 @@ impl RingReader {
         file: &impl Access,
         state: &RingState,
         torn: Torn,
-        reading: &mut Reading,
+        reading: &mut RingReading,
     ) -> io::Result<ControlFlow<bool>> {
         self.skip(state.head.saturating_sub(self.slots), reading);
         // An overwriting ring is read at once, so that points overwritten meanwhile are missing at
@@ -193,7 +193,7 @@ impl RingReader {
         file: &impl Access,
         count: u64,
         bytes: &mut Vec<u8>,
-        reading: &mut Reading,
+        reading: &mut RingReading,
     ) -> io::Result<()> {
         let size = count as usize * SLOT_BYTES;
         if bytes.len() < size {
@@ -219,18 +219,18 @@ impl RingReader {
         slots: impl Iterator<Item = &'b [u8]>,
         state: &RingState,
         torn: Torn,
-        reading: &mut Reading,
+        reading: &mut RingReading,
     ) -> ControlFlow<bool> {
         let mut flow = ControlFlow::Continue(());
         let mut events = std::mem::take(&mut reading.events);
         for slot in slots {
             match self.look(file, slot, reading) {
-                Seen::Point(event) => events.push(event),
-                Seen::Malformed => reading.source(self.source).torn += 1,
-                Seen::Incomplete if torn == Torn::Count || self.given_up(state) => {
+                SlotState::Point(event) => events.push(event),
+                SlotState::Malformed => reading.source(self.source).torn += 1,
+                SlotState::Incomplete if torn == Torn::Count || self.given_up(state) => {
                     reading.source(self.source).torn += 1
                 }
-                Seen::Incomplete => {
+                SlotState::Incomplete => {
                     // A later reading of a flight recorder would find a gap: its last points are
                     // left.
                     flow = ControlFlow::Break(state.limit == u64::MAX);
@@ -247,7 +247,7 @@ impl RingReader {
         flow
     }
 
-    fn pass_on(&self, events: &mut Vec<Event>, reading: &mut Reading) {
+    fn pass_on(&self, events: &mut Vec<Event>, reading: &mut RingReading) {
         if !events.is_empty() {
             reading.source(self.source).recorded += events.len() as u64;
             reading.all.count += events.len() as u64;
@@ -257,7 +257,7 @@ impl RingReader {
     }
 
     /// Counts the points before this position as overwritten.
-    fn skip(&mut self, to: u64, reading: &mut Reading) {
+    fn skip(&mut self, to: u64, reading: &mut RingReading) {
         if to > self.position {
             let source = reading.source(self.source);
             source.overwritten = source.overwritten.saturating_add(to - self.position);
@@ -266,29 +266,29 @@ impl RingReader {
     }
 
     #[inline]
-    fn look(&self, file: &impl Access, slot: &[u8], reading: &mut Reading) -> Seen {
+    fn look(&self, file: &impl Access, slot: &[u8], reading: &mut RingReading) -> SlotState {
         let word = eight(slot, 8);
         if (word >> 32) as u32 != (self.position + 1) as u32 {
-            return Seen::Incomplete;
+            return SlotState::Incomplete;
         }
         let bits = word as u32;
         let kind = match bits & KIND_MASK {
             KIND_POINT => PointKind::Point,
             KIND_BEGIN => PointKind::Begin,
             KIND_END => PointKind::End,
-            _ => return Seen::Malformed,
+            _ => return SlotState::Malformed,
         };
         let count = (bits >> COUNT_SHIFT) as u8;
         let (Some(at), Some(point), 0..=2) =
             (reading.instant(eight(slot, 0)), reading.point(file, bits & ID_MASK), count)
         else {
-            return Seen::Malformed;
+            return SlotState::Malformed;
         };
         let value = |place: u8| {
             if place < count { eight(slot, 16 + 8 * usize::from(place)) as i64 } else { 0 }
         };
         let what = EventKind::Point { point, kind, count, values: [value(0), value(1)] };
-        Seen::Point(Event {
+        SlotState::Point(Event {
             at,
             cpu: Event::NO_CPU,
             tid: Tid(reading.source(self.source).tid),

@@ -1,6 +1,6 @@
 //! Counts of points and losses by source.
 
-use punctual_core::event::{PointId, Source};
+use punctual_core::event::{PointId, RecordedSource};
 use std::collections::HashMap;
 
 /// The points of a thread's ring. `recorded + dropped + overwritten + torn` is the number of points
@@ -30,20 +30,26 @@ impl PointSource {
     }
 
     /// The source as a recording has it.
-    pub fn to_source(&self) -> Source {
+    pub fn to_source(&self) -> RecordedSource {
         let name = match self {
             PointSource { ringless: true, process, pid, .. } => {
                 format!("points of {process} (pid {pid}), threads without a ring")
             }
             PointSource { comm, tid, .. } => format!("points of {comm} (tid {tid})"),
         };
-        Source { name, cpu: None, recorded: self.recorded, lost: self.lost(), torn: self.torn }
+        RecordedSource {
+            name,
+            cpu: None,
+            recorded: self.recorded,
+            lost: self.lost(),
+            torn: self.torn,
+        }
     }
 }
 
 /// The names of points, without duplicates across processes.
 #[derive(Debug, Default)]
-pub struct Points {
+pub struct PointNames {
     names: Vec<String>,
     ids: HashMap<String, PointId>,
 }
@@ -51,7 +57,7 @@ pub struct Points {
 /// Names kept: 64 processes with the maximum number. Further ones share a name that shows it.
 const NAMES_KEPT: usize = 65_536;
 
-impl Points {
+impl PointNames {
     /// The id of this name, if it has one already.
     pub fn known(&self, name: &str) -> Option<PointId> {
         self.ids.get(name).copied()

@@ -1,9 +1,9 @@
 //! A model of a writer against the reader: whatever the order of operations, each point is read
 //! once or counted.
 
-use crate::clock::Clock;
+use crate::clock::ClockPairs;
 use crate::file::Access;
-use crate::process::{Begin, How, Process};
+use crate::process::{DrainOptions, PointProcess, ReadFrom};
 use crate::reading::Gathered;
 use crate::ring::Torn;
 use proptest::prelude::*;
@@ -103,24 +103,30 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 struct Reader {
-    process: Process,
+    process: PointProcess,
     all: Gathered,
     values: Vec<i64>,
 }
 
 impl Reader {
     fn new(memory: &impl Access) -> Reader {
-        let clock = Clock::of(Pair { ticks: 0, monotonic: 10, error: 0 });
+        let clock = ClockPairs::of(Pair { ticks: 0, monotonic: 10, error: 0 });
         Reader {
-            process: Process::open(memory).unwrap(),
+            process: PointProcess::open(memory).unwrap(),
             all: Gathered::new(clock),
             values: Vec::new(),
         }
     }
     fn read(&mut self, memory: &impl Access, torn: Torn, claim: bool) -> bool {
-        self.read_from(memory, torn, claim, Begin::First)
+        self.read_from(memory, torn, claim, ReadFrom::First)
     }
-    fn read_from(&mut self, memory: &impl Access, torn: Torn, claim: bool, begin: Begin) -> bool {
+    fn read_from(
+        &mut self,
+        memory: &impl Access,
+        torn: Torn,
+        claim: bool,
+        begin: ReadFrom,
+    ) -> bool {
         let look = self.process.look(memory).unwrap();
         let values = &mut self.values;
         let mut sink = |_: usize, events: &[Event]| {
@@ -129,7 +135,13 @@ impl Reader {
                 _ => unreachable!("only points"),
             }));
         };
-        self.process.drain(memory, &look, How { torn, claim, begin }, &mut self.all, &mut sink)
+        self.process.drain(
+            memory,
+            &look,
+            DrainOptions { torn, claim, begin },
+            &mut self.all,
+            &mut sink,
+        )
     }
 }
 
@@ -178,9 +190,9 @@ fn what_was_dropped_before_the_reading_began_is_not_its_loss() {
     let before = (0..full + 30).filter(|value| !memory.pass(*value, 4)).count();
     assert_eq!(before, 30);
     let mut reader = Reader::new(&memory);
-    assert!(reader.read_from(&memory, Torn::Wait, true, Begin::Now));
+    assert!(reader.read_from(&memory, Torn::Wait, true, ReadFrom::Now));
     let passed = (0..full + 7).filter(|value| memory.pass(*value, 4)).count();
-    assert!(reader.read_from(&memory, Torn::Wait, true, Begin::Now));
+    assert!(reader.read_from(&memory, Torn::Wait, true, ReadFrom::Now));
     let source = &reader.all.sources[0];
     assert_eq!((passed as u64, source.recorded, source.dropped), (full, full, 7));
 }
@@ -268,7 +280,7 @@ proptest! {
         }
         let length = memory.0.borrow().len();
         memory.0.borrow_mut().truncate(length.saturating_sub(cut));
-        let clock = Clock::of(Pair { ticks: 0, monotonic: 10, error: 0 });
+        let clock = ClockPairs::of(Pair { ticks: 0, monotonic: 10, error: 0 });
         let mut events = 0;
         if let Ok(whole) = super::read_whole(&&memory.0.borrow()[..], &clock, &mut |_, more| {
             events += more.len() as u64

@@ -1,8 +1,8 @@
 //! Reads the file of a dead process at once.
 
-use crate::clock::Clock;
-use crate::file::{Access, Header, Refused};
-use crate::process::{Begin, How, Process, SLOTS_AT_ONCE};
+use crate::clock::ClockPairs;
+use crate::file::{Access, FileHeader, Refused};
+use crate::process::{DrainOptions, PointProcess, ReadFrom, SLOTS_AT_ONCE};
 use crate::reading::Gathered;
 use crate::ring::Torn;
 use crate::tally::PointSource;
@@ -12,23 +12,23 @@ use punctual_core::{Event, Finding};
 /// reach to the present.
 pub fn read_whole(
     file: &impl Access,
-    clock: &Clock,
+    clock: &ClockPairs,
     sink: &mut dyn FnMut(usize, &[Event]),
-) -> Result<Whole, Refused> {
-    let mut process = Process::open(file)?;
+) -> Result<WholeFile, Refused> {
+    let mut process = PointProcess::open(file)?;
     let mut all = Gathered::new(clock.clone());
     let look = process.look(file)?;
     let whole = process.drain(
         file,
         &look,
-        How { torn: Torn::Count, claim: false, begin: Begin::Unread },
+        DrainOptions { torn: Torn::Count, claim: false, begin: ReadFrom::Unread },
         &mut all,
         sink,
     );
     if !whole {
         return Err(Refused::Malformed(format!("its rings hold more than {SLOTS_AT_ONCE} points")));
     }
-    Ok(Whole {
+    Ok(WholeFile {
         header: process.header,
         sources: all.sources,
         names: all.points.names().to_vec(),
@@ -38,8 +38,8 @@ pub fn read_whole(
 
 /// The data of a dead process: see [`read_whole`].
 #[derive(Clone, PartialEq, Debug)]
-pub struct Whole {
-    pub header: Header,
+pub struct WholeFile {
+    pub header: FileHeader,
     pub sources: Vec<PointSource>,
     /// The names of the points.
     pub names: Vec<String>,

@@ -5,15 +5,15 @@ mod plain;
 mod terminal;
 
 use crate::output::has_terminal;
-use line::Line;
+use line::LiveLine;
 use punctual_session::attach::watcher::{self as attached, Attached, Disturbed};
-use punctual_session::run::watcher::{Snapshot, Watcher};
-use terminal::View;
+use punctual_session::run::watcher::{RunWatcher, Snapshot};
+use terminal::TerminalView;
 
 /// Shows nothing.
 struct Nobody;
 
-impl Watcher for Nobody {
+impl RunWatcher for Nobody {
     fn watches(&self) -> bool {
         false
     }
@@ -22,36 +22,36 @@ impl Watcher for Nobody {
 
 /// The watcher for standard error: a live view on a terminal, lines on a pipe, nothing with
 /// --quiet. Standard output is reserved for the results.
-pub fn watcher(quiet: bool) -> Box<dyn Watcher> {
+pub fn watcher(quiet: bool) -> Box<dyn RunWatcher> {
     match (quiet, has_terminal()) {
         (true, _) => Box::new(Nobody),
-        (false, true) => Box::new(terminal::View::new()),
-        (false, false) => Box::new(plain::Lines::new()),
+        (false, true) => Box::new(terminal::TerminalView::new()),
+        (false, false) => Box::new(plain::PlainLines::new()),
     }
 }
 
 /// The watcher of measured CPUs, if standard error is a terminal.
-pub fn cpu_watcher(quiet: bool) -> Box<dyn Watcher> {
+pub fn cpu_watcher(quiet: bool) -> Box<dyn RunWatcher> {
     match quiet || !has_terminal() {
         true => Box::new(Nobody),
-        false => Box::new(OfCpus(View::new())),
+        false => Box::new(OfCpus(TerminalView::new())),
     }
 }
 
 /// The watcher of a run that attaches to a program, if standard error is a terminal: a live view,
 /// or one line if a command writes to the same terminal.
-pub fn attached_watcher(quiet: bool, is_command: bool) -> Box<dyn Watcher> {
+pub fn attached_watcher(quiet: bool, is_command: bool) -> Box<dyn RunWatcher> {
     match (quiet || !has_terminal(), is_command) {
         (true, _) => Box::new(Nobody),
-        (false, true) => Box::new(OfProgram(Line)),
-        (false, false) => Box::new(OfProgram(View::new())),
+        (false, true) => Box::new(OfProgram(LiveLine)),
+        (false, false) => Box::new(OfProgram(TerminalView::new())),
     }
 }
 
 /// Shows the attached program of a run.
 struct OfProgram<W>(W);
 
-impl<W: attached::Watcher<Attached>> Watcher for OfProgram<W> {
+impl<W: attached::AttachWatcher<Attached>> RunWatcher for OfProgram<W> {
     fn refresh(&mut self, snapshot: &Snapshot) {
         self.0.refresh(&Attached::of(snapshot));
     }
@@ -64,7 +64,7 @@ impl<W: attached::Watcher<Attached>> Watcher for OfProgram<W> {
 /// Shows the attached CPUs of a run.
 struct OfCpus<W>(W);
 
-impl<W: attached::Watcher<Disturbed>> Watcher for OfCpus<W> {
+impl<W: attached::AttachWatcher<Disturbed>> RunWatcher for OfCpus<W> {
     fn refresh(&mut self, snapshot: &Snapshot) {
         self.0.refresh(&Disturbed::of(snapshot));
     }

@@ -98,12 +98,12 @@ pub fn print_json(value: &impl serde::Serialize) -> Result<(), Failure> {
 /// Prints figures as JSON, with their time base.
 pub fn print_figures(document: &impl serde::Serialize, timebase: Timebase) -> Result<(), Failure> {
     #[derive(serde::Serialize)]
-    struct Figures<'d, D> {
+    struct FigureColumns<'d, D> {
         timebase: Timebase,
         #[serde(flatten)]
         document: &'d D,
     }
-    print_json(&Figures { timebase, document })
+    print_json(&FigureColumns { timebase, document })
 }
 
 /// A value as escaped JSON on one line.

@@ -5,7 +5,7 @@ use crate::explain_causes::case::recorded_cases;
 use punctual_bundle::Bundle;
 use punctual_bundle::summary::Summary;
 use punctual_core::format;
-use punctual_report::answer::{self, Evidence};
+use punctual_report::answer::{self, AnswerEvidence};
 use punctual_report::remedies::Rules;
 use punctual_report::terminal::{self, ShowOptions};
 use punctual_session::explained::{self, Wanted};
@@ -50,7 +50,7 @@ fn bundles_in(directory: &str) -> Vec<(String, Bundle)> {
 /// The summary as in `show` and at the end of an attachment.
 fn summary_of(bundle: &Bundle) -> Summary {
     let mut summary = punctual_stats::summarize(bundle);
-    let evidence = Evidence {
+    let evidence = AnswerEvidence {
         explained: explained::of_answer(bundle, &summary),
         replayed: replayed::of_answer(bundle, &summary),
     };

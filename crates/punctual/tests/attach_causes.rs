@@ -8,7 +8,7 @@ use crate::common::quota::Quota;
 use crate::common::{Place, has_program, is_root, text};
 use punctual_core::cycle::Cycle;
 use punctual_core::{CauseKind, CpuSet, Nanos, Split};
-use punctual_explain::cycles::{Constraint, Delay, Follower, find_delay, infer};
+use punctual_explain::cycles::{Constraint, CycleFollower, MainDelay, find_delay, infer};
 use punctual_record::Backend;
 use punctual_session::cycles::source::CycleRecorder;
 use std::collections::BTreeMap;
@@ -166,7 +166,7 @@ fn attend(start: impl FnOnce() -> Child) -> BTreeMap<u32, (Vec<Cycle>, Split)> {
     assert_eq!(attacher.lost(), 0);
     let of = |(tid, mut waits): (u32, Vec<Cycle>)| {
         waits.sort_by_key(|cycle| cycle.again);
-        let mut follower = Follower::new(chosen.get(&tid)?);
+        let mut follower = CycleFollower::new(chosen.get(&tid)?);
         let cycles = waits.into_iter().filter_map(|wait| follower.push(wait));
         let cycles: Vec<Cycle> = cycles.map(|measured| measured.cycle).collect();
         let mut by_time: Vec<&Cycle> = cycles.iter().collect();
@@ -190,7 +190,7 @@ fn injected(place: &Place) -> Vec<Injected> {
     (0..word(0) as usize).map(|number| record(8 + 24 * number)).collect()
 }
 
-fn is_right(injected: &Injected, delay: &Delay) -> bool {
+fn is_right(injected: &Injected, delay: &MainDelay) -> bool {
     let (_, part, culprit) = CAUSES[injected.cause];
     let by = delay.by.map(|by| by.name.to_string());
     delay.part == part && culprit.is_none_or(|culprit| by.as_deref() == Some(culprit))
@@ -200,7 +200,7 @@ fn is_right(injected: &Injected, delay: &Delay) -> bool {
 /// tasks have its CPU for longer than the quota takes it. On a kernel without preemption, other
 /// tasks of this machine delay a real-time one as well. Steal is the host's, including a late timer
 /// interrupt.
-fn is_foreign(injected: &Injected, delay: &Delay) -> bool {
+fn is_foreign(injected: &Injected, delay: &MainDelay) -> bool {
     let (_, part, _) = CAUSES[injected.cause];
     let has_quota = part == CauseKind::Throttled;
     match delay.part {
@@ -247,8 +247,9 @@ fn score(all: &[Injected], cycles: &BTreeMap<u32, (Vec<Cycle>, Split)>) -> Vec<S
         score.unknown += cycle.split().of(CauseKind::Unknown);
         score.whole += cycle.response_time();
         // A cycle that is late because of the one before has its cause.
-        let is_own =
-            |delay: &Option<Delay>| delay.as_ref().is_none_or(|of| of.part != CauseKind::Overrun);
+        let is_own = |delay: &Option<MainDelay>| {
+            delay.as_ref().is_none_or(|of| of.part != CauseKind::Overrun)
+        };
         let mut delays = so_far.iter().rev().map(|cycle| find_delay(cycle, typical));
         match delays.find(is_own).flatten() {
             Some(delay) if is_right(one, &delay) => score.right += 1,
@@ -257,7 +258,7 @@ fn score(all: &[Injected], cycles: &BTreeMap<u32, (Vec<Cycle>, Split)>) -> Vec<S
                 score.foreign += 1;
             }
             delay => {
-                let word = |delay: Delay| {
+                let word = |delay: MainDelay| {
                     let by = delay.by.map_or(String::new(), |by| format!(" by {}", by.name));
                     format!("{}{by}", delay.part.id())
                 };

@@ -1,7 +1,7 @@
 //! `punctual explain --exact`: a run in virtual time, replayed by instruction (docs/exact.md).
 
 use crate::common::{Place, eventually, kill, processes_with, text};
-use punctual_lab::{Arch, Kernel};
+use punctual_lab::{Arch, BootKernel};
 use punctual_testing as testing;
 use serde_json::{Value, json};
 use std::path::Path;
@@ -69,7 +69,7 @@ fn check_sample(sample: &Value) {
 #[test]
 fn a_run_is_replayed_and_explained_by_function() {
     let binary = testing::stripped(Path::new(env!("CARGO_BIN_EXE_punctual")));
-    if testing::or_skip(Kernel::by_name(KERNEL, Arch::Amd64)).is_none()
+    if testing::or_skip(BootKernel::by_name(KERNEL, Arch::Amd64)).is_none()
         || testing::guest(KERNEL).is_none()
     {
         return;
@@ -239,7 +239,7 @@ fn punctual_does_not_delay_an_idle_cell() {
 /// The exact explanation of an idle cell; null if this machine lacks a prerequisite.
 fn idle_cell(kernel: &str) -> Value {
     let binary = testing::stripped(Path::new(env!("CARGO_BIN_EXE_punctual")));
-    if testing::or_skip(Kernel::by_name(kernel, Arch::Amd64)).is_none()
+    if testing::or_skip(BootKernel::by_name(kernel, Arch::Amd64)).is_none()
         || testing::guest(kernel).is_none()
     {
         return Value::Null;
@@ -273,7 +273,7 @@ fn idle_cell(kernel: &str) -> Value {
 #[ignore = "takes long; ./x test --all"]
 fn sections_of_known_length_are_found_by_function() {
     const NS: u64 = 300_000;
-    let Some(kernel) = testing::or_skip(Kernel::by_name(KERNEL, Arch::Amd64)) else { return };
+    let Some(kernel) = testing::or_skip(BootKernel::by_name(KERNEL, Arch::Amd64)) else { return };
     if testing::guest(KERNEL).is_none() {
         return;
     }
@@ -328,7 +328,7 @@ fn sections_of_known_length_are_found_by_function() {
 #[ignore = "takes long; ./x test --all"]
 fn a_search_finds_a_known_cause_and_a_reproducer() {
     let binary = testing::stripped(Path::new(env!("CARGO_BIN_EXE_punctual")));
-    if testing::or_skip(Kernel::by_name(KERNEL, Arch::Amd64)).is_none()
+    if testing::or_skip(BootKernel::by_name(KERNEL, Arch::Amd64)).is_none()
         || testing::guest(KERNEL).is_none()
         || !has_stress_ng()
     {

@@ -4,7 +4,7 @@
 use crate::common::{HANG, Place, eventually, processes_with};
 use punctual_core::{CpuSet, Nanos, Policy};
 use punctual_measure::load::guard::ARGUMENT;
-use punctual_measure::load::{Event, LoadSpec, OnExit};
+use punctual_measure::load::{GuardEvent, LoadExitAction, LoadSpec};
 use std::io::{BufRead, BufReader, ErrorKind, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
@@ -34,7 +34,7 @@ impl Guard {
     }
 
     /// The next event; `None` if there is none within this time.
-    fn event_within(&mut self, time: Duration) -> Option<Event> {
+    fn event_within(&mut self, time: Duration) -> Option<GuardEvent> {
         self.socket.get_ref().set_read_timeout(Some(time)).expect("a timeout");
         let mut line = String::new();
         match self.socket.read_line(&mut line) {
@@ -44,17 +44,17 @@ impl Guard {
         }
     }
 
-    fn event(&mut self) -> Event {
+    fn event(&mut self) -> GuardEvent {
         self.event_within(HANG).expect("the guard answers")
     }
 
     /// Ends all loads; returns the events before the answer.
-    fn end_all(&mut self) -> Vec<Event> {
+    fn end_all(&mut self) -> Vec<GuardEvent> {
         self.ask(&serde_json::json!("EndAll"));
         let mut before = Vec::new();
         loop {
             match self.event() {
-                Event::AllEnded { problem } => {
+                GuardEvent::AllEnded { problem } => {
                     assert_eq!(problem, None);
                     return before;
                 }
@@ -86,8 +86,8 @@ fn load(script: &str) -> LoadSpec {
         nice: 0,
         stdout: None,
         stderr: None,
-        on_success: OnExit::Ignore,
-        on_failure: OnExit::Ignore,
+        on_success: LoadExitAction::Ignore,
+        on_failure: LoadExitAction::Ignore,
         start_delay: Nanos::ZERO,
     }
 }
@@ -97,19 +97,20 @@ fn load(script: &str) -> LoadSpec {
 fn what_waits_to_be_started_is_not_once_everything_was_ended() {
     let mut guard = Guard::start();
     let later = LoadSpec { start_delay: Nanos::from_millis(200), ..load("sleep 1000") };
-    let fails = LoadSpec { on_failure: OnExit::Respawn, ..load("exit 1") };
+    let fails = LoadSpec { on_failure: LoadExitAction::Respawn, ..load("exit 1") };
     guard.start_load(0, &later);
     guard.start_load(1, &fails);
     // The load failed twice, and is started a third time after 200 ms.
     let mut ended = 0;
     while ended < 2 {
-        ended += usize::from(matches!(guard.event(), Event::Ended { load: 1, success: false, .. }));
+        ended +=
+            usize::from(matches!(guard.event(), GuardEvent::Ended { load: 1, success: false, .. }));
     }
     guard.end_all();
     assert_eq!(guard.event_within(Duration::from_millis(600)), None);
     // The guard continues for the next phase.
     guard.start_load(2, &load("sleep 1000"));
-    assert!(matches!(guard.event(), Event::Started { load: 2, .. }));
+    assert!(matches!(guard.event(), GuardEvent::Started { load: 2, .. }));
     assert_eq!(guard.end_all(), []);
 }
 
@@ -121,10 +122,10 @@ fn what_a_load_leaves_of_its_group_ends_with_it() {
     let (time, end) = (format!("1000.{}", std::process::id()), place.path().join("end"));
     let until = format!("until [ -e {} ]; do sleep 0.02; done", end.display());
     guard.start_load(0, &load(&format!("sleep {time} & {until}")));
-    assert!(matches!(guard.event(), Event::Started { load: 0, .. }));
+    assert!(matches!(guard.event(), GuardEvent::Started { load: 0, .. }));
     eventually("what it starts", || processes_with(&format!("sleep\0{time}")).len() == 1);
     place.write("end", b"");
     let ended = guard.event();
-    assert!(matches!(ended, Event::Ended { load: 0, success: true, .. }), "{ended:?}");
+    assert!(matches!(ended, GuardEvent::Ended { load: 0, success: true, .. }), "{ended:?}");
     eventually("its end", || processes_with(&time).is_empty());
 }

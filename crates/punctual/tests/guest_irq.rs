@@ -3,7 +3,7 @@
 
 use crate::irq::{figure, notes, series, whole_and_counted};
 use punctual_lab::exact::PARPORT;
-use punctual_lab::{Accel, GuestFile, Job, Outcome};
+use punctual_lab::{Accel, GuestFile, GuestOutcome, Job};
 use punctual_testing as testing;
 use punctual_testing::section;
 use serde_json::Value;
@@ -34,7 +34,7 @@ fn a_device_interrupts(kernel: &str) {
         .replace("samples = 5000", "samples = 100");
     guest.files = vec![GuestFile::text("/p2.toml", example)];
     let Some(result) = testing::or_skip(guest.run()) else { return };
-    let finished = result.outcome == Outcome::Finished && result.problems.is_empty();
+    let finished = result.outcome == GuestOutcome::Finished && result.problems.is_empty();
     assert!(finished && result.exit_status == Some(0), "{}", testing::story(&result));
     let unbound = section(&result, "unbound").split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(
@@ -186,7 +186,7 @@ fn a_gpio_loop_is_followed() {
     guest.job = Job::Script(include_str!("guests/gpio.sh").into());
     guest.modules = vec!["gpio-sim".into()];
     let Some(result) = testing::or_skip(guest.run()) else { return };
-    let finished = result.outcome == Outcome::Finished && result.problems.is_empty();
+    let finished = result.outcome == GuestOutcome::Finished && result.problems.is_empty();
     assert!(finished && result.exit_status == Some(0), "{}", testing::story(&result));
     for (name, expected) in
         [("unwired", "are the two lines wired together?"), ("beyond", "there is no in_line 8")]

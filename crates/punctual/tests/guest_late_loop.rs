@@ -2,7 +2,7 @@
 //! with three faults and passes on the repaired one, independent of this machine's load.
 
 use crate::common::{has_program, text};
-use punctual_lab::{Arch, Kernel};
+use punctual_lab::{Arch, BootKernel};
 use punctual_testing as testing;
 use std::fs;
 use std::path::Path;
@@ -18,7 +18,7 @@ fn gates(page: &str) -> Vec<&str> {
 #[test]
 #[ignore = "takes long; ./x test --all"]
 fn the_gate_fails_for_the_late_loop_and_passes_for_the_fixed_one() {
-    let bootable = testing::or_skip(Kernel::by_name("6.1", Arch::Amd64)).is_some()
+    let bootable = testing::or_skip(BootKernel::by_name("6.1", Arch::Amd64)).is_some()
         && testing::guest("6.1").is_some();
     if !bootable || !has_program("g++", "g++") {
         return;

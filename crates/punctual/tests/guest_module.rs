@@ -2,7 +2,7 @@
 //! stores points, built for a guest's kernel and measured there in virtual time
 //! (docs/reference/workloads.md).
 
-use punctual_lab::{Accel, GuestFile, Job, Outcome, Source};
+use punctual_lab::{Accel, FileSource, GuestFile, GuestOutcome, Job};
 use punctual_testing as testing;
 use serde_json::Value;
 use std::path::Path;
@@ -25,7 +25,7 @@ fn points_are_stored_by_a_module_of_our_own() {
     guest.job = Job::Script(include_str!("guests/module.sh").into());
     guest.files = vec![GuestFile {
         path: "/punctual_point.ko".into(),
-        source: Source::Bytes(module),
+        source: FileSource::Bytes(module),
         mode: 0o644,
     }];
     let Some(result) = testing::or_skip(guest.run()) else { return };
@@ -37,7 +37,7 @@ fn points_are_stored_by_a_module_of_our_own() {
         std::str::from_utf8(bytes).expect("text").trim().to_owned()
     };
     assert!(
-        result.outcome == Outcome::Finished && !result.results.contains_key("insmod"),
+        result.outcome == GuestOutcome::Finished && !result.results.contains_key("insmod"),
         "{}",
         testing::story(&result)
     );

@@ -2,7 +2,7 @@
 //! report the same main cause.
 
 use crate::common::Place;
-use punctual_lab::{Accel, GuestFile, Job, Outcome};
+use punctual_lab::{Accel, GuestFile, GuestOutcome, Job};
 use punctual_testing as testing;
 
 /// Bursts of a task with a higher priority than the measured one, on its CPU: longer than the
@@ -38,7 +38,7 @@ fn both_blame_the_task_of_higher_priority() {
          timerlat top -c 0 -P f:80 -p 10000 -d 20s -q -a 60000 >/results/rtla 2>&1\nkill $hog\n"
     ));
     let Some(result) = testing::or_skip(guest.run()) else { return };
-    assert_eq!(result.outcome, Outcome::Finished, "{}", testing::story(&result));
+    assert_eq!(result.outcome, GuestOutcome::Finished, "{}", testing::story(&result));
     let report = |name: &str| {
         String::from_utf8_lossy(result.results.get(name).map_or(&[][..], Vec::as_slice))
             .into_owned()

@@ -2,7 +2,7 @@
 //! every sample and in the windows.
 
 use crate::common::{Place, kill, text};
-use punctual_lab::{Control, GuestFile, GuestResult, Job, Outcome, Phase};
+use punctual_lab::{GuestControl, GuestFile, GuestOutcome, GuestPhase, GuestResult, Job};
 use punctual_testing as testing;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -77,15 +77,15 @@ fn stopped() -> Option<GuestResult> {
             }
         });
         let result = guest.run_watched(&mut |progress| {
-            began.store(matches!(progress.phase, Phase::Job), Ordering::Relaxed);
-            Control::GoOn
+            began.store(matches!(progress.phase, GuestPhase::Job), Ordering::Relaxed);
+            GuestControl::GoOn
         });
         ended.store(true, Ordering::Relaxed);
         result
     });
     let result = testing::or_skip(result)?;
     assert!(
-        result.outcome == Outcome::Finished && result.exit_status == Some(0),
+        result.outcome == GuestOutcome::Finished && result.exit_status == Some(0),
         "{}",
         testing::story(&result)
     );

@@ -5,7 +5,7 @@
 
 use crate::common;
 use crate::common::has_program;
-use punctual_lab::{Arch, Guest, GuestFile, GuestResult, Job, Source};
+use punctual_lab::{Arch, FileSource, Guest, GuestFile, GuestResult, Job};
 use punctual_testing as testing;
 use punctual_testing::section;
 use punctual_testpoint::{begin, end};
@@ -72,7 +72,7 @@ fn tour_of(kernel: &str, each: &[&str]) {
     guest.programs.push(application);
     if !lacks.is_empty() {
         let Some(program) = without_bpf() else { return };
-        let (path, source) = ("/usr/bin/without-bpf".into(), Source::Host(program));
+        let (path, source) = ("/usr/bin/without-bpf".into(), FileSource::Host(program));
         guest.files.push(GuestFile { path, source, mode: 0o755 });
     }
     let guest = Guest { job: Job::Script(words + SCRIPT), memory_mb: 2048, ..guest };
@@ -88,7 +88,7 @@ fn tour_of_board(arch: Arch, triple: &str, kernel: &str) {
         return println!("SKIPPED: the tour lacks punctual for {triple} (./x build --arch)");
     };
     let Some(mut guest) = testing::guest_for(arch, &format!("debian:{kernel}")) else { return };
-    let (path, source) = ("/usr/bin/punctual".into(), Source::Host(program));
+    let (path, source) = ("/usr/bin/punctual".into(), FileSource::Host(program));
     guest.files.push(GuestFile { path, source, mode: 0o755 });
     guest.job = Job::Script(SCRIPT.to_owned());
     judge(arch.debian_name(), kernel, &[NOTHING], &Guest { memory_mb: 1024, ..guest });

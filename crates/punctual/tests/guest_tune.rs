@@ -3,14 +3,14 @@
 //! a guest, which is rebooted on its request.
 
 use crate::common::{self, Place, text};
-use punctual_bundle::tune::{Answer, BlockRecord, TuningDocument};
+use punctual_bundle::tune::{BlockRecord, TuneAnswer, TuningDocument};
 use punctual_core::Nanos;
-use punctual_lab::{Arch, GuestFile, Job, Kernel};
+use punctual_lab::{Arch, BootKernel, GuestFile, Job};
 use punctual_session::messages::Silent;
-use punctual_stats::tune::{Block, Step, Tuning};
-use punctual_study::tune::asked::{Options, Source, planned};
-use punctual_study::tune::directory::{Directory, Spec};
-use punctual_study::tune::offer::Choice;
+use punctual_stats::tune::{MeasuredBlock, TuneStep, Tuning};
+use punctual_study::tune::asked::{BlockSource, TuneRequest, planned};
+use punctual_study::tune::directory::{TuneDirectory, TuningSpec};
+use punctual_study::tune::offer::SettingChoice;
 use punctual_study::tune::setting::Setting;
 use punctual_testing as testing;
 use std::fs;
@@ -36,21 +36,21 @@ loads = ["delays"]
 
 /// The target; `None` if no guest can be booted.
 fn target() -> Option<String> {
-    testing::or_skip(Kernel::by_name(KERNEL, Arch::Amd64))?;
+    testing::or_skip(BootKernel::by_name(KERNEL, Arch::Amd64))?;
     testing::guest(KERNEL)?;
     let binary = testing::stripped(Path::new(env!("CARGO_BIN_EXE_punctual")));
     Some(format!("vm:{KERNEL},binary={}", binary.display()))
 }
 
 /// The sets of the first blocks after the pilot, independent of their results.
-fn first_sets(spec: &Spec, pilot: &[BlockRecord]) -> Vec<Vec<bool>> {
+fn first_sets(spec: &TuningSpec, pilot: &[BlockRecord]) -> Vec<Vec<bool>> {
     let mut tuning = Tuning::new(Setting::candidates(&spec.settings), spec.options());
     let mut sets = Vec::new();
     for place in 0..pilot.len() + BOOTS {
-        let Step::Measure(request) = tuning.next() else { panic!("it ended") };
+        let TuneStep::Measure(request) = tuning.next() else { panic!("it ended") };
         sets.push(request.on.clone());
         let figure = pilot.get(place).and_then(|block| block.figure).or(Some(1e4));
-        tuning.record(Block { figure, throughput: None, elapsed: Nanos::ZERO });
+        tuning.record(MeasuredBlock { figure, throughput: None, elapsed: Nanos::ZERO });
     }
     sets.split_off(pilot.len())
 }
@@ -81,11 +81,11 @@ fn blocks_boot_with_their_kernel_parameters() {
     let place = Place::with(&(EXPERIMENT.replace("150ms", "300ms") + DELAYED));
     let pilot: Vec<BlockRecord> = (1..=8).map(untouched).collect();
     let asked = |seed| {
-        let options = Options {
-            source: Source::File(place.path().join("experiment.toml")),
+        let options = TuneRequest {
+            source: BlockSource::File(place.path().join("experiment.toml")),
             figure: "p50".to_owned(),
             target: Some(target.clone()),
-            choice: Choice {
+            choice: SettingChoice {
                 only: vec![HELPS.to_owned(), DOES_NOTHING.to_owned()],
                 without: Vec::new(),
             },
@@ -99,7 +99,7 @@ fn blocks_boot_with_their_kernel_parameters() {
         };
         planned(&options, &Silent).unwrap_or_else(|why| panic!("{}", why.render(false)))
     };
-    let has_all = |spec: &Spec| {
+    let has_all = |spec: &TuningSpec| {
         let mut sets = first_sets(spec, &pilot);
         sets.sort();
         sets.dedup();
@@ -108,7 +108,7 @@ fn blocks_boot_with_their_kernel_parameters() {
     let mut seeds = (1..200).map(asked);
     let asked = seeds.find(|asked| has_all(&asked.spec)).expect("an order with all four");
     let tuning = place.path().join("t");
-    let directory = Directory::create(&tuning, &asked.experiment, &asked.spec);
+    let directory = TuneDirectory::create(&tuning, &asked.experiment, &asked.spec);
     let directory = directory.unwrap_or_else(|why| panic!("{}", why.render(false)));
     pilot.iter().for_each(|block| assert!(directory.keep(block).is_ok()));
     drop(directory);
@@ -164,8 +164,8 @@ fn tuning_recommends_only_the_kernel_parameter_that_helps() {
         let mut settings = found.settings.iter();
         settings.find(|of| of.name == name).map(|of| of.answer).expect("a setting that was asked")
     };
-    assert_eq!(answer(HELPS), Answer::Better, "{found:#?}");
-    let harmless = [Answer::NoEffect, Answer::NotResolved];
+    assert_eq!(answer(HELPS), TuneAnswer::Better, "{found:#?}");
+    let harmless = [TuneAnswer::NoEffect, TuneAnswer::NotResolved];
     assert!(harmless.contains(&answer(DOES_NOTHING)), "{found:#?}");
     assert_eq!(found.recommended, [HELPS]);
 }

@@ -4,7 +4,7 @@
 mod disturbed;
 
 use crate::common::Place;
-use punctual_lab::{Guest, GuestFile, GuestResult, Job, Outcome};
+use punctual_lab::{Guest, GuestFile, GuestOutcome, GuestResult, Job};
 use punctual_testing as testing;
 use punctual_testing::section;
 use std::collections::BTreeMap;
@@ -74,10 +74,12 @@ fn booted_with(
     let mut result = testing::or_skip(guest.run())?;
     // A fault of QEMU (docs/reference/guests.md), which can occur later than at boot here:
     // isolation enables parts of the kernel by patching it.
-    if matches!(result.outcome, Outcome::Panicked(_)) && result.console_log.contains("int3: 0000") {
+    if matches!(result.outcome, GuestOutcome::Panicked(_))
+        && result.console_log.contains("int3: 0000")
+    {
         result = testing::or_skip(guest.run())?;
     }
-    let finished = result.outcome == Outcome::Finished && result.problems.is_empty();
+    let finished = result.outcome == GuestOutcome::Finished && result.problems.is_empty();
     assert!(
         finished && result.exit_status == Some(0),
         "{}\n{:#?}",

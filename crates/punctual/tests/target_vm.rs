@@ -2,7 +2,7 @@
 //! so there are few.
 
 use crate::common::{self, Place, text};
-use punctual_lab::{Arch, Kernel};
+use punctual_lab::{Arch, BootKernel};
 use punctual_testing as testing;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ static BINARY: LazyLock<PathBuf> =
 
 /// Whether a guest can be booted here; prints the missing prerequisite if not.
 fn can_boot() -> bool {
-    testing::or_skip(Kernel::by_name(KERNEL, Arch::Amd64)).is_some()
+    testing::or_skip(BootKernel::by_name(KERNEL, Arch::Amd64)).is_some()
         && testing::guest(KERNEL).is_some()
 }
 

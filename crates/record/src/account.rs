@@ -21,13 +21,13 @@ mod record;
 pub use record::AccountRecord;
 pub(crate) use record::part;
 
-use crate::attached::Attached;
-use crate::bpf::{Attach, Buffers, LoadError, Object, Shape, borrowed, slots, sys};
+use crate::attached::AttachedPrograms;
+use crate::bpf::{Attach, BpfObject, BufferSizes, Buffers, LoadError, borrowed, slots, sys};
 use crate::namespace::check_ids;
 use crate::request::Backend;
 use crate::start_error::StartError;
 use crate::wire::layout::{AccountThread, Buffer};
-use programs::Programs;
+use programs::AccountPrograms;
 use punctual_core::{CpuSet, Finding, MonotonicNs, Severity};
 
 /// The limits of a CPU's buffer. It holds the records of two seconds, as rings hold the samples of
@@ -75,8 +75,8 @@ pub const NAME: &str = "accounting";
 
 /// The accounting in the kernel; dropping this ends it.
 pub struct Accountant {
-    object: Object,
-    programs: Programs,
+    object: BpfObject,
+    programs: AccountPrograms,
     attached: Vec<Attach>,
     buffers: Buffers,
     cpus: CpuSet,
@@ -99,11 +99,11 @@ impl Accountant {
     ) -> Result<Accountant, StartError> {
         check_ids()?;
         let typed = || {
-            Accountant::load(cpus, several_cpus, buffer_for(rate), Programs::typed)
+            Accountant::load(cpus, several_cpus, buffer_for(rate), AccountPrograms::typed)
                 .map_err(|why| StartError::of(programs::TYPED, &why))
         };
         let untyped = || {
-            Accountant::load(cpus, several_cpus, buffer_for(rate), Programs::untyped)
+            Accountant::load(cpus, several_cpus, buffer_for(rate), AccountPrograms::untyped)
                 .map_err(|why| StartError::of(programs::UNTYPED, &why))
         };
         match backend {
@@ -128,9 +128,13 @@ impl Accountant {
         cpus: &CpuSet,
         several_cpus: bool,
         buffer: usize,
-        prepare: impl FnOnce(&[(&str, &[u8])], u32, Shape) -> Result<(Object, Programs), LoadError>,
+        prepare: impl FnOnce(
+            &[(&str, &[u8])],
+            u32,
+            BufferSizes,
+        ) -> Result<(BpfObject, AccountPrograms), LoadError>,
     ) -> Result<Accountant, LoadError> {
-        let shape = Shape::of(buffer, false);
+        let shape = BufferSizes::of(buffer, false);
         let mut constants = vec![
             ("mask", shape.mask().to_ne_bytes().to_vec()),
             ("several_cpus", vec![u8::from(several_cpus)]),
@@ -237,8 +241,8 @@ impl Accountant {
         (0..self.cpus.len() as u32).map(|slot| self.buffers.lost(slot)).sum()
     }
 
-    pub fn attached(&self) -> Attached {
-        Attached::of(NAME, &self.attached)
+    pub fn attached(&self) -> AttachedPrograms {
+        AttachedPrograms::of(NAME, &self.attached)
     }
 
     /// Its memory in the kernel, in bytes.

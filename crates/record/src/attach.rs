@@ -9,7 +9,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! It needs BPF and BTF; without them, [`Traced`] records the events for the same results by
+//! It needs BPF and BTF; without them, [`TracedThreads`] records the events for the same results by
 //! tracefs. The program itself is not modified, stopped or traced.
 
 mod compat;
@@ -24,18 +24,18 @@ mod steal;
 mod traced;
 
 pub use cost::AttachCost;
-pub use traced::Traced;
+pub use traced::TracedThreads;
 
 use crate::account::SERVED;
-use crate::attached::Attached;
-use crate::bpf::{Attach, Buffers, LoadError, Object, Shape, borrowed, slots, sys};
+use crate::attached::AttachedPrograms;
+use crate::bpf::{Attach, BpfObject, BufferSizes, Buffers, LoadError, borrowed, slots, sys};
 use crate::start_error::StartError;
 use crate::translate::NR_FUTEX;
 use crate::unwind::{Unwinder, UserStack};
 use crate::wire::layout::{self as wire, Selection, Times};
 use aya_obj::btf::Btf;
 use copies::Copies;
-use places::Places;
+use places::AttachPlaces;
 use punctual_core::cycle::{
     CallClass, Cycle, FILE_CALLS, Gap, MARKED, Moment, OpenCycle, POLLS, ThreadTimes,
     WAITING_CALLS, WaitingCall, WokenBy,
@@ -104,7 +104,7 @@ pub const NAME: &str = "cycles";
 
 /// The programs in the kernel; dropping this ends them.
 pub struct Attacher {
-    object: Object,
+    object: BpfObject,
     attached: Vec<Attach>,
     timer_starts: Option<Attach>,
     /// The number of cycles before the first one released by a timer.
@@ -114,7 +114,7 @@ pub struct Attacher {
     cpus: CpuSet,
     scratch: Vec<u8>,
     moments: Moments,
-    places: Places,
+    places: AttachPlaces,
     /// The thread of this process that measured the cost; 0: none.
     own: AtomicU32,
     /// The distinctions that are impossible here, with reasons.
@@ -130,7 +130,7 @@ impl Attacher {
 
     fn load(cpus: &CpuSet, children: bool) -> Result<Attacher, LoadError> {
         let kernel = Btf::from_sys_fs().map_err(|why| LoadError::NoBtf(why.to_string()))?;
-        let (shape, count) = (Shape::of(BUFFER, false), cpus.len() as u32);
+        let (shape, count) = (BufferSizes::of(BUFFER, false), cpus.len() as u32);
         let [period_expiry, expiries @ ..] = crate::names::kernel_functions(EXPIRIES);
         let number = |name| crate::syscall_number(name).unwrap_or(u32::MAX);
         let mut constants = vec![
@@ -156,14 +156,14 @@ impl Attacher {
             ("expiries", expiries.iter().flat_map(|address| address.to_ne_bytes()).collect()),
         ];
         constants.extend(slots(cpus));
-        let mut object = Object::open(OBJECT, &borrowed(&constants))?;
+        let mut object = BpfObject::open(OBJECT, &borrowed(&constants))?;
         object.shape("buffers", shape.value_size(), count);
         object.entries("cpus", count);
         object.prepare(Some(&kernel))?;
         let bytes = u64::from(shape.value_size()) * u64::from(count);
         let buffers = Buffers::map(object.map("buffers")?, shape, count)
             .map_err(|why| LoadError::Map { bytes, why })?;
-        let places = Places::of(&object)?;
+        let places = AttachPlaces::of(&object)?;
         let copies = Unwinder::IS_AVAILABLE.then(|| Copies::of(&object)).transpose()?;
         let moments = Moments { copies, ..Moments::default() };
         let (attached, scratch) = (Vec::new(), Vec::new());
@@ -379,8 +379,8 @@ impl Attacher {
         }
     }
 
-    pub fn attached(&self) -> Attached {
-        Attached::of(NAME, &self.attached)
+    pub fn attached(&self) -> AttachedPrograms {
+        AttachedPrograms::of(NAME, &self.attached)
     }
 
     /// The gaps of polling threads since the last call.

@@ -7,7 +7,7 @@ use std::io;
 
 /// Attached programs; they stay attached at least as long as this lives.
 #[derive(Clone, Debug, Default)]
-pub struct Attached(Vec<(&'static str, Attach)>);
+pub struct AttachedPrograms(Vec<(&'static str, Attach)>);
 
 /// The run time of a program.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -20,16 +20,16 @@ pub struct RunTime {
     pub ns: u64,
 }
 
-impl Attached {
+impl AttachedPrograms {
     /// The programs of a recorder with this name.
     pub(crate) fn of<'a>(
         recorder: &'static str,
         attached: impl IntoIterator<Item = &'a Attach>,
-    ) -> Attached {
-        Attached(attached.into_iter().map(|attach| (recorder, attach.clone())).collect())
+    ) -> AttachedPrograms {
+        AttachedPrograms(attached.into_iter().map(|attach| (recorder, attach.clone())).collect())
     }
 
-    pub fn extend(&mut self, more: Attached) {
+    pub fn extend(&mut self, more: AttachedPrograms) {
         self.0.extend(more.0);
     }
 

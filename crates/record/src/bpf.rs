@@ -12,5 +12,5 @@ pub(crate) mod simulated;
 pub(crate) mod sys;
 pub(crate) mod uprobe;
 
-pub(crate) use buffers::{Buffers, Shape, borrowed, slots};
-pub(crate) use object::{Attach, LoadError, Object};
+pub(crate) use buffers::{BufferSizes, Buffers, borrowed, slots};
+pub(crate) use object::{Attach, BpfObject, LoadError};

@@ -16,7 +16,7 @@
 //! table lookup: 50 to 100 ns on the machine of docs/decisions/0001. Nothing is lost, and nothing
 //! is left behind. It needs BPF with BTF; otherwise the error says so.
 
-use crate::bpf::{Attach, LoadError, Object, sys};
+use crate::bpf::{Attach, BpfObject, LoadError, sys};
 use crate::namespace::check_ids;
 use crate::start_error::StartError;
 use crate::wire::layout::{self as wire, Counts as Wire};
@@ -27,7 +27,7 @@ static PROGRAMS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/count.bpf.o.z
 
 /// The tasks with counted events.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Tasks {
+pub enum CountedTasks {
     All,
     /// These processes (with all current and future threads) or threads, by the kernel's ids.
     Processes(Vec<u32>),
@@ -35,7 +35,7 @@ pub enum Tasks {
 
 /// The kind of counted events.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Kind {
+pub enum CountKind {
     /// System calls by number, from raw_syscalls:sys_enter.
     Syscalls,
     /// Context switches away from the tasks, as divided by the kernel (getrusage(2): `ru_nvcsw`,
@@ -52,33 +52,35 @@ pub enum Kind {
     Kmalloc,
 }
 
-impl Kind {
+impl CountKind {
     /// Ordered pairs of tracepoint and programs; alternatives are separated by `|`.
     fn programs(self) -> &'static [(&'static str, &'static str)] {
         match self {
-            Kind::Syscalls => &[("sys_enter", "count_syscall")],
-            Kind::Switches => &[("sched_switch", "count_switched|count_switched_before_5_18")],
-            Kind::Pages => &[("mm_page_alloc", "count_page_alloc")],
-            Kind::Faults => &[
+            CountKind::Syscalls => &[("sys_enter", "count_syscall")],
+            CountKind::Switches => &[("sched_switch", "count_switched|count_switched_before_5_18")],
+            CountKind::Pages => &[("mm_page_alloc", "count_page_alloc")],
+            CountKind::Faults => &[
                 ("page_fault_user", "count_fault_user"),
                 ("page_fault_kernel", "count_fault_kernel"),
             ],
-            Kind::Irqs => &[("irq_handler_entry", "count_irq"), ("softirq_entry", "count_softirq")],
-            Kind::Kmalloc => &[("kmalloc", "count_kmalloc")],
+            CountKind::Irqs => {
+                &[("irq_handler_entry", "count_irq"), ("softirq_entry", "count_softirq")]
+            }
+            CountKind::Kmalloc => &[("kmalloc", "count_kmalloc")],
         }
     }
 }
 
 /// Running counters; dropping this ends them.
-pub struct Counters {
-    object: Object,
+pub struct RunningCounters {
+    object: BpfObject,
     attached: Vec<Attach>,
     cpus: u32,
 }
 
 /// A reading: totals since the start. Kinds that were not requested are 0.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Counts {
+pub struct CountTotals {
     /// System calls by number, without zero counts; see [`punctual_core::Names::syscalls`] for
     /// their names.
     pub syscalls: BTreeMap<u32, u64>,
@@ -100,23 +102,23 @@ pub struct Counts {
 
 const BACKEND: &str = "BPF (BTF tracepoints)";
 
-impl Counters {
+impl RunningCounters {
     /// Starts counting. Fails unless all requested kinds can be counted.
-    pub fn start(tasks: &Tasks, kinds: &[Kind]) -> Result<Counters, StartError> {
-        if *tasks != Tasks::All {
+    pub fn start(tasks: &CountedTasks, kinds: &[CountKind]) -> Result<RunningCounters, StartError> {
+        if *tasks != CountedTasks::All {
             check_ids()?;
         }
-        Counters::load(tasks, kinds).map_err(|why| StartError::of(BACKEND, &why))
+        RunningCounters::load(tasks, kinds).map_err(|why| StartError::of(BACKEND, &why))
     }
 
-    fn load(tasks: &Tasks, kinds: &[Kind]) -> Result<Counters, LoadError> {
+    fn load(tasks: &CountedTasks, kinds: &[CountKind]) -> Result<RunningCounters, LoadError> {
         let kernel = Btf::from_sys_fs().map_err(|why| LoadError::NoBtf(why.to_string()))?;
-        let by_pid = [u8::from(*tasks != Tasks::All)];
-        let mut object = Object::open(PROGRAMS, &[("by_pid", &by_pid)])?;
+        let by_pid = [u8::from(*tasks != CountedTasks::All)];
+        let mut object = BpfObject::open(PROGRAMS, &[("by_pid", &by_pid)])?;
         let cpus = possible_cpus();
         object.shape("counts", Wire::SIZE as u32, cpus);
         object.prepare(Some(&kernel))?;
-        if let Tasks::Processes(pids) = tasks {
+        if let CountedTasks::Processes(pids) = tasks {
             for pid in pids {
                 let refused = |why| LoadError::Map { bytes: 0, why };
                 sys::update_map(object.map("pids")?, &pid.to_ne_bytes(), &[1]).map_err(refused)?;
@@ -128,15 +130,15 @@ impl Counters {
                 object.attach_btf_tracepoint(&kernel, program, tracepoint)
             })?);
         }
-        Ok(Counters { object, attached, cpus })
+        Ok(RunningCounters { object, attached, cpus })
     }
 
     /// The counts so far. Concurrent events are in this or in the next reading, never in both.
-    pub fn read(&self) -> Result<Counts, StartError> {
+    pub fn read(&self) -> Result<CountTotals, StartError> {
         let failed =
             |why| StartError::of(BACKEND, &LoadError::Map { bytes: Wire::SIZE as u64, why });
         let map = self.object.map("counts").map_err(|why| StartError::of(BACKEND, &why))?;
-        let mut counts = Counts::default();
+        let mut counts = CountTotals::default();
         for cpu in 0..self.cpus {
             let mut bytes = [0; Wire::SIZE];
             sys::look_up(map, &cpu.to_ne_bytes(), &mut bytes).map_err(failed)?;
@@ -147,7 +149,7 @@ impl Counters {
     }
 }
 
-impl Counts {
+impl CountTotals {
     fn add(&mut self, cpu: &Wire) {
         for (number, count) in (0..).zip(cpu.syscalls).filter(|(_, count)| *count > 0) {
             *self.syscalls.entry(number).or_default() += count;
@@ -163,12 +165,12 @@ impl Counts {
     }
 
     /// The increase since an earlier reading of the same counters.
-    pub fn since(&self, earlier: &Counts) -> Counts {
+    pub fn since(&self, earlier: &CountTotals) -> CountTotals {
         let less = |number: &u32, count: u64| {
             count.saturating_sub(earlier.syscalls.get(number).copied().unwrap_or(0))
         };
         let syscalls = self.syscalls.iter().map(|(number, count)| (*number, less(number, *count)));
-        Counts {
+        CountTotals {
             syscalls: syscalls.filter(|(_, count)| *count > 0).collect(),
             voluntary: self.voluntary.saturating_sub(earlier.voluntary),
             preempted: self.preempted.saturating_sub(earlier.preempted),

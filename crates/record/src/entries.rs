@@ -17,7 +17,7 @@ mod traced;
 
 pub use traced::TracedEntries;
 
-use crate::bpf::{Attach, Buffers, LoadError, Object, Shape, borrowed, slots, sys};
+use crate::bpf::{Attach, BpfObject, BufferSizes, Buffers, LoadError, borrowed, slots, sys};
 use crate::start_error::StartError;
 use crate::wire::layout as wire;
 use aya_obj::btf::Btf;
@@ -88,7 +88,7 @@ fn kernel_functions() -> KernelFunctions {
 
 /// The programs in the kernel; dropping this ends them.
 pub struct EntryRecorder {
-    object: Object,
+    object: BpfObject,
     attached: Vec<Attach>,
     buffers: Buffers,
     cpus: CpuSet,
@@ -113,7 +113,7 @@ impl EntryRecorder {
 
     fn load(cpus: &CpuSet) -> Result<EntryRecorder, LoadError> {
         let kernel = Btf::from_sys_fs().map_err(|why| LoadError::NoBtf(why.to_string()))?;
-        let (shape, count) = (Shape::of(BUFFER, false), cpus.len() as u32);
+        let (shape, count) = (BufferSizes::of(BUFFER, false), cpus.len() as u32);
         let functions = kernel_functions();
         let mut chosen = [0u64; CPUS / 64];
         cpus.iter().for_each(|cpu| chosen[cpu / 64] |= 1 << (cpu % 64));
@@ -125,7 +125,7 @@ impl EntryRecorder {
             ("call_function", functions.call_function.to_ne_bytes().to_vec()),
         ];
         constants.extend(slots(cpus));
-        let mut object = Object::open(OBJECT, &borrowed(&constants))?;
+        let mut object = BpfObject::open(OBJECT, &borrowed(&constants))?;
         object.shape("buffers", shape.value_size(), count);
         object.entries("cpus", count);
         object.prepare(Some(&kernel))?;

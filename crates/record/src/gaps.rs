@@ -4,7 +4,7 @@
 //! The totals are of the kernel's own instants. The rest of a longer gap was lost outside of the
 //! operating system: to hardware, firmware or the hypervisor. It needs BPF with BTF.
 
-use crate::bpf::{Attach, LoadError, Object};
+use crate::bpf::{Attach, BpfObject, LoadError};
 use crate::start_error::StartError;
 use aya_obj::btf::Btf;
 use punctual_sys::mapping::Mapping;
@@ -37,17 +37,17 @@ const TASK: usize = 16;
 
 /// The time that anything but the thread ran on its CPU, in ns.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Served {
+pub struct ServedGaps {
     pub interrupt: i64,
     /// Softirqs, without interrupts within them.
     pub softirq: i64,
     pub task: i64,
 }
 
-impl Sub for Served {
-    type Output = Served;
-    fn sub(self, earlier: Served) -> Served {
-        Served {
+impl Sub for ServedGaps {
+    type Output = ServedGaps;
+    fn sub(self, earlier: ServedGaps) -> ServedGaps {
+        ServedGaps {
             interrupt: self.interrupt - earlier.interrupt,
             softirq: self.softirq - earlier.softirq,
             task: self.task - earlier.task,
@@ -56,22 +56,22 @@ impl Sub for Served {
 }
 
 /// The totals of one thread on its one CPU, until it is dropped.
-pub struct Gaps {
+pub struct ThreadGaps {
     board: Mapping,
     _attached: Vec<Attach>,
-    _object: Object,
+    _object: BpfObject,
 }
 
-impl Gaps {
+impl ThreadGaps {
     /// Starts counting for a thread, by the kernel's id. The error states the reason.
-    pub fn start(cpu: u32, tid: u32) -> Result<Gaps, StartError> {
-        Gaps::load(cpu, tid).map_err(|why| StartError::of(BACKEND, &why))
+    pub fn start(cpu: u32, tid: u32) -> Result<ThreadGaps, StartError> {
+        ThreadGaps::load(cpu, tid).map_err(|why| StartError::of(BACKEND, &why))
     }
 
-    fn load(cpu: u32, tid: u32) -> Result<Gaps, LoadError> {
+    fn load(cpu: u32, tid: u32) -> Result<ThreadGaps, LoadError> {
         let kernel = Btf::from_sys_fs().map_err(|why| LoadError::NoBtf(why.to_string()))?;
         let (cpu, tid) = (cpu.to_ne_bytes(), tid.to_ne_bytes());
-        let mut object = Object::open(PROGRAMS, &[("want_cpu", &cpu), ("want_tid", &tid)])?;
+        let mut object = BpfObject::open(PROGRAMS, &[("want_cpu", &cpu), ("want_tid", &tid)])?;
         object.prepare(Some(&kernel))?;
         let board = object.map_page("board", libc::PROT_READ)?;
         let mut attached = Vec::new();
@@ -91,16 +91,16 @@ impl Gaps {
             }
         }
         attached.push(object.attach_btf_tracepoint(&kernel, "gap_switched", "sched_switch")?);
-        Ok(Gaps { board, _attached: attached, _object: object })
+        Ok(ThreadGaps { board, _attached: attached, _object: object })
     }
 
     /// The totals so far. Called by the thread itself on its CPU, so only an interrupt can change
     /// them meanwhile.
     #[inline]
-    pub fn served(&self) -> Served {
+    pub fn served(&self) -> ServedGaps {
         let read = |at| self.board.word(at).load(Ordering::Acquire) as i64;
         loop {
-            let first = Served { interrupt: read(HARD), softirq: read(SOFT), task: read(TASK) };
+            let first = ServedGaps { interrupt: read(HARD), softirq: read(SOFT), task: read(TASK) };
             if read(HARD) == first.interrupt {
                 return first;
             }
@@ -129,7 +129,7 @@ mod tests {
         let cpu = attributes::current_cpu();
         attributes::set_affinity(0, &CpuSet::single(cpu as usize)).unwrap();
         let tid = attributes::tid() as u32;
-        let gaps = match Gaps::start(cpu, tid) {
+        let gaps = match ThreadGaps::start(cpu, tid) {
             Ok(gaps) => gaps,
             Err(why) => return println!("SKIPPED: gaps are not divided here: {why}"),
         };

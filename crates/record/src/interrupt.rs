@@ -5,7 +5,7 @@
 //! after the handler's first. Everything is held by file descriptors, so nothing is left behind. It
 //! needs BPF with BTF; otherwise the error says so.
 
-use crate::bpf::{Attach, LoadError, Object, sys};
+use crate::bpf::{Attach, BpfObject, LoadError, sys};
 use crate::count::possible_cpus;
 use crate::start_error::StartError;
 use crate::wire::layout as wire;
@@ -23,7 +23,7 @@ const BACKEND: &str = "BPF (BTF tracepoints)";
 
 /// The awaited interrupt.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Awaited {
+pub enum AwaitedInterrupt {
     /// A timer of the calling thread; `irq` if timer interrupts have a number (not on x86).
     Timer {
         irq: Option<u32>,
@@ -38,37 +38,39 @@ pub enum Awaited {
 }
 
 /// A tracepoint: group and name, as under `events` in tracefs.
-pub type Tracepoint = (&'static str, &'static str);
+pub type InterruptTracepoint = (&'static str, &'static str);
 
-impl Awaited {
+impl AwaitedInterrupt {
     /// The tracepoints of the handler's entry with their programs: those of the first list that
     /// this kernel has any of.
-    fn entries(self) -> &'static [&'static [(Tracepoint, &'static str)]] {
-        const IPI: &[(Tracepoint, &str)] = &[(("ipi", "ipi_entry"), "vector_entered")];
+    fn entries(self) -> &'static [&'static [(InterruptTracepoint, &'static str)]] {
+        const IPI: &[(InterruptTracepoint, &str)] = &[(("ipi", "ipi_entry"), "vector_entered")];
         match self {
-            Awaited::Timer { irq: None } => {
+            AwaitedInterrupt::Timer { irq: None } => {
                 &[&[(("irq_vectors", "local_timer_entry"), "timer_entered")]]
             }
-            Awaited::Timer { irq: Some(_) } => {
+            AwaitedInterrupt::Timer { irq: Some(_) } => {
                 &[&[(("irq", "irq_handler_entry"), "timer_irq_entered")]]
             }
-            Awaited::IrqWork => &[&[(("irq_vectors", "irq_work_entry"), "vector_entered")], IPI],
-            Awaited::FunctionCall => &[
+            AwaitedInterrupt::IrqWork => {
+                &[&[(("irq_vectors", "irq_work_entry"), "vector_entered")], IPI]
+            }
+            AwaitedInterrupt::FunctionCall => &[
                 &[
                     (("irq_vectors", "call_function_single_entry"), "vector_entered"),
                     (("irq_vectors", "call_function_entry"), "vector_entered"),
                 ],
                 IPI,
             ],
-            Awaited::Device { .. } => &[&[(("irq", "irq_handler_entry"), "irq_entered")]],
+            AwaitedInterrupt::Device { .. } => &[&[(("irq", "irq_handler_entry"), "irq_entered")]],
         }
     }
 
     fn irq(self) -> Option<u32> {
         match self {
-            Awaited::Timer { irq } => irq,
-            Awaited::Device { irq } => Some(irq),
-            Awaited::IrqWork | Awaited::FunctionCall => None,
+            AwaitedInterrupt::Timer { irq } => irq,
+            AwaitedInterrupt::Device { irq } => Some(irq),
+            AwaitedInterrupt::IrqWork | AwaitedInterrupt::FunctionCall => None,
         }
     }
 }
@@ -85,25 +87,28 @@ pub struct Stamped {
 }
 
 /// Timestamps interrupts until it is dropped. Any thread may read; one at a time arms.
-pub struct Stamps {
+pub struct InterruptStamps {
     board: Mapping,
-    doorbell: Option<Doorbell>,
+    doorbell: Option<SelfDoorbell>,
     attached: Vec<Attach>,
-    object: Object,
-    tracepoints: Vec<Tracepoint>,
+    object: BpfObject,
+    tracepoints: Vec<InterruptTracepoint>,
 }
 
-impl Stamps {
+impl InterruptStamps {
     /// Begins to timestamp, on one CPU or on all.
-    pub fn start(awaited: Awaited, cpu: Option<u32>) -> Result<Stamps, StartError> {
-        Stamps::load(awaited, cpu).map_err(|why| StartError::of(BACKEND, &why))
+    pub fn start(
+        awaited: AwaitedInterrupt,
+        cpu: Option<u32>,
+    ) -> Result<InterruptStamps, StartError> {
+        InterruptStamps::load(awaited, cpu).map_err(|why| StartError::of(BACKEND, &why))
     }
 
-    fn load(awaited: Awaited, cpu: Option<u32>) -> Result<Stamps, LoadError> {
+    fn load(awaited: AwaitedInterrupt, cpu: Option<u32>) -> Result<InterruptStamps, LoadError> {
         let kernel = Btf::from_sys_fs().map_err(|why| LoadError::NoBtf(why.to_string()))?;
         let cpu = cpu.unwrap_or(wire::NO_CPU as u32).to_ne_bytes();
         let irq = awaited.irq().unwrap_or(0).to_ne_bytes();
-        let mut object = Object::open(PROGRAMS, &[("want_cpu", &cpu), ("want_irq", &irq)])?;
+        let mut object = BpfObject::open(PROGRAMS, &[("want_cpu", &cpu), ("want_irq", &irq)])?;
         object.shape("last", 8, possible_cpus());
         object.shape("bell", 0, page_size() as u32);
         object.prepare(Some(&kernel))?;
@@ -128,20 +133,23 @@ impl Stamps {
         if attached.is_empty() {
             return Err(LoadError::NoTracepoint(missing.unwrap_or_default()));
         }
-        if matches!(awaited, Awaited::Timer { .. }) {
+        if matches!(awaited, AwaitedInterrupt::Timer { .. }) {
             attached.push(object.attach_btf_tracepoint(
                 &kernel,
                 "timer_expired",
                 "hrtimer_expire_entry",
             )?);
         }
-        let doorbell =
-            if awaited == Awaited::IrqWork { Some(Doorbell::ring(&object)?) } else { None };
-        Ok(Stamps { board, doorbell, attached, object, tracepoints })
+        let doorbell = if awaited == AwaitedInterrupt::IrqWork {
+            Some(SelfDoorbell::ring(&object)?)
+        } else {
+            None
+        };
+        Ok(InterruptStamps { board, doorbell, attached, object, tracepoints })
     }
 
     /// The tracepoints of the timestamps.
-    pub fn tracepoints(&self) -> &[Tracepoint] {
+    pub fn tracepoints(&self) -> &[InterruptTracepoint] {
         &self.tracepoints
     }
 
@@ -198,7 +206,7 @@ impl Stamps {
         Ok(Nanos(self.board.word(COST).load(Ordering::Acquire) as i64 / wire::STAMPS as i64))
     }
 
-    /// Raises an interrupt of this CPU to itself; only for [`Awaited::IrqWork`]. ENOSYS for all
+    /// Raises an interrupt of this CPU to itself; only for [`AwaitedInterrupt::IrqWork`]. ENOSYS for all
     /// others. The kernel side timestamps the raise.
     #[inline(always)]
     pub fn raise(&self) -> io::Result<()> {
@@ -209,13 +217,13 @@ impl Stamps {
         }
     }
 
-    /// When [`Stamps::raise`] last raised it.
+    /// When [`InterruptStamps::raise`] last raised it.
     #[inline(always)]
     pub fn raised(&self) -> i64 {
         self.board.word(RAISED).load(Ordering::Acquire) as i64
     }
 
-    /// A descriptor that becomes readable, for poll(2), by the interrupt of [`Stamps::raise`].
+    /// A descriptor that becomes readable, for poll(2), by the interrupt of [`InterruptStamps::raise`].
     pub fn doorbell(&self) -> Option<BorrowedFd<'_>> {
         self.doorbell.as_ref().map(|doorbell| doorbell.ring.as_fd())
     }
@@ -230,18 +238,18 @@ impl Stamps {
 }
 
 /// The descriptor that a thread waits on for an interrupt of the CPU to itself.
-struct Doorbell {
+struct SelfDoorbell {
     program: OwnedFd,
     ring: OwnedFd,
     pages: Pages,
 }
 
-impl Doorbell {
-    fn ring(object: &Object) -> Result<Doorbell, LoadError> {
+impl SelfDoorbell {
+    fn ring(object: &BpfObject) -> Result<SelfDoorbell, LoadError> {
         let refused = |why| LoadError::Map { bytes: page_size() as u64, why };
         let ring = object.map("bell")?;
         let pages = Pages::map(ring).map_err(refused)?;
-        Ok(Doorbell {
+        Ok(SelfDoorbell {
             program: object.load_to_be_run("raise")?,
             ring: ring.try_clone().map_err(refused)?,
             pages,
@@ -308,8 +316,8 @@ mod tests {
         }
     }
 
-    fn stamps(awaited: Awaited) -> Option<Stamps> {
-        match Stamps::start(awaited, None) {
+    fn stamps(awaited: AwaitedInterrupt) -> Option<InterruptStamps> {
+        match InterruptStamps::start(awaited, None) {
             Ok(stamps) => Some(stamps),
             Err(why) => {
                 println!("SKIPPED: interrupts are not stamped here: {why}");
@@ -325,7 +333,7 @@ mod tests {
     #[test]
     #[ignore = "measures this machine; ./x test --all"]
     fn a_self_ipi_wakes_the_waiter_and_is_timestamped() {
-        let Some(stamps) = stamps(Awaited::IrqWork) else { return };
+        let Some(stamps) = stamps(AwaitedInterrupt::IrqWork) else { return };
         for _ in 0..20 {
             stamps.arm(0);
             let before = now();
@@ -348,7 +356,7 @@ mod tests {
     #[test]
     #[ignore = "measures this machine; ./x test --all"]
     fn only_timers_of_the_armed_thread_are_timestamped() {
-        let Some(stamps) = stamps(Awaited::Timer { irq: None }) else { return };
+        let Some(stamps) = stamps(AwaitedInterrupt::Timer { irq: None }) else { return };
         let tid = attributes::tid();
         for whose in [tid, tid + 1] {
             stamps.wait_as(whose);

@@ -25,11 +25,11 @@ mod translate;
 pub mod unwind;
 pub mod wire;
 
-pub use attached::{Attached, RunTime};
+pub use attached::{AttachedPrograms, RunTime};
 pub use names::{kernel_symbols, syscall_names, syscall_number};
 pub use namespace::foreign_ids;
-pub use recorder::{BufferProgress, FLIGHT, Recorder, STREAM, Stopped, Window};
-pub use request::{Backend, Mode, Request};
+pub use recorder::{BufferProgress, FLIGHT, FlightWindow, Recorder, STREAM, Stopped};
+pub use request::{Backend, RecordMode, Request};
 pub use rights::missing_rights;
 pub use start_error::StartError;
 pub use tracepoints::{group_of, names_of_tracepoints};

@@ -8,4 +8,4 @@ pub(crate) use machine::name_machine;
 pub use machine::{syscall_names, syscall_number};
 pub(crate) use symbols::kernel_functions;
 pub use symbols::kernel_symbols;
-pub(crate) use tasks::Collector;
+pub(crate) use tasks::TaskNameCollector;

@@ -5,6 +5,6 @@ mod counter;
 mod group;
 mod refusal;
 
-pub(crate) use attr::{Attr, ENABLED, Kind, open};
-pub use counter::{Counter, Reading, Total, Whom};
-pub use group::{GROUP_MAX, Group};
+pub(crate) use attr::{ENABLED, PerfEventAttr, PerfType, open};
+pub use counter::{CounterReading, PerfCounter, Total, Whom};
+pub use group::{GROUP_MAX, TracepointGroup};

@@ -11,15 +11,15 @@ mod own;
 
 pub use own::OwnProbe;
 
-use crate::bpf::uprobe::{At, Place, Scope};
-use crate::bpf::{Attach, Buffers, LoadError, Object, Shape, borrowed, slots, sys};
+use crate::bpf::uprobe::{ProbePlace, ProbePosition, ProbeScope};
+use crate::bpf::{Attach, BpfObject, BufferSizes, Buffers, LoadError, borrowed, slots, sys};
 use crate::namespace::check_ids;
 use crate::start_error::StartError;
-use crate::symbols::lines::Line;
+use crate::symbols::lines::SourceLine;
 use crate::symbols::{Function, Site};
 use aya_obj::btf::Btf;
 use punctual_core::CpuSet;
-use punctual_core::event::{CallCounts, FunctionName, LineName, Source};
+use punctual_core::event::{CallCounts, FunctionName, LineName, RecordedSource};
 use punctual_sys::clock;
 use std::os::fd::OwnedFd;
 
@@ -27,7 +27,7 @@ static PROGRAMS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/probe.bpf.o.z
 
 /// The processes with timed calls.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Whose {
+pub enum ProbedProcesses {
     /// One process, with all its threads.
     Process(u32),
     /// One process and those that it starts from now on. Other processes that run the same
@@ -39,7 +39,7 @@ pub enum Whose {
 /// Options besides the functions.
 #[derive(Clone, Copy, Debug)]
 pub struct ProbeRequest {
-    pub whose: Whose,
+    pub whose: ProbedProcesses,
     /// The integer argument to keep, from 1 to 6.
     pub argument: Option<u8>,
     /// The buffer size per CPU in bytes, rounded to a power of two.
@@ -53,7 +53,7 @@ pub struct Probes {
     lines: Vec<OwnedFd>,
     _ends: Vec<Attach>,
     buffers: Buffers,
-    object: Object,
+    object: BpfObject,
     cpus: CpuSet,
     functions: u32,
     bytes: Vec<u8>,
@@ -65,11 +65,11 @@ impl Probes {
     /// points.
     pub fn start(
         functions: &[Function],
-        lines: &[Line],
+        lines: &[SourceLine],
         cpus: &CpuSet,
         request: ProbeRequest,
     ) -> Result<Probes, StartError> {
-        if request.whose != Whose::Everyone {
+        if request.whose != ProbedProcesses::Everyone {
             check_ids()?;
         }
         Probes::load(functions, lines, cpus, request).map_err(|why| {
@@ -81,13 +81,13 @@ impl Probes {
 
     fn load(
         functions: &[Function],
-        lines: &[Line],
+        lines: &[SourceLine],
         cpus: &CpuSet,
         request: ProbeRequest,
     ) -> Result<Probes, LoadError> {
         let kernel = Btf::from_sys_fs().map_err(|why| LoadError::NoBtf(why.to_string()))?;
-        let shape = Shape::of(request.buffer, false);
-        let family = matches!(request.whose, Whose::Family(_));
+        let shape = BufferSizes::of(request.buffer, false);
+        let family = matches!(request.whose, ProbedProcesses::Family(_));
         let in_kernel = functions.iter().any(|function| function.site == Site::Kernel);
         if in_kernel && functions.iter().any(|function| function.site != Site::Kernel) {
             return Err(LoadError::NoKprobe(
@@ -97,13 +97,13 @@ impl Probes {
         let argument = u32::from(request.argument.unwrap_or(0));
         let mut constants = vec![
             ("mask", shape.mask().to_ne_bytes().to_vec()),
-            ("by_pid", vec![u8::from(request.whose != Whose::Everyone)]),
+            ("by_pid", vec![u8::from(request.whose != ProbedProcesses::Everyone)]),
             ("follow", vec![u8::from(family)]),
             ("argument", argument.to_ne_bytes().to_vec()),
             ("in_kernel", vec![u8::from(in_kernel)]),
         ];
         constants.extend(slots(cpus));
-        let mut object = Object::open(PROGRAMS, &borrowed(&constants))?;
+        let mut object = BpfObject::open(PROGRAMS, &borrowed(&constants))?;
         object.shape("buffers", shape.value_size(), cpus.len() as u32);
         // The kernel refuses empty maps.
         object.shape("counts", COUNT_BYTES as u32, functions.len().max(1) as u32);
@@ -112,7 +112,7 @@ impl Probes {
         let bytes = u64::from(shape.value_size()) * cpus.len() as u64;
         let buffers = Buffers::map(map, shape, cpus.len() as u32)
             .map_err(|why| LoadError::Map { bytes, why })?;
-        if let Whose::Process(pid) | Whose::Family(pid) = request.whose {
+        if let ProbedProcesses::Process(pid) | ProbedProcesses::Family(pid) = request.whose {
             let refused = |why| LoadError::Map { bytes: 0, why };
             sys::update_map(object.map("pids")?, &pid.to_ne_bytes(), &[1]).map_err(refused)?;
         }
@@ -130,26 +130,31 @@ impl Probes {
         // Returns first: an entered call then always has a probe on its return.
         let (returns, entries, lines) = if in_kernel {
             let names: Vec<&str> = functions.iter().map(|one| one.symbol.as_str()).collect();
-            let returns = object.attach_kprobes("returned", At::Return, &names)?;
-            (returns, object.attach_kprobes("entered", At::Entry, &names)?, Vec::new())
+            let returns = object.attach_kprobes("returned", ProbePosition::Return, &names)?;
+            (returns, object.attach_kprobes("entered", ProbePosition::Entry, &names)?, Vec::new())
         } else {
             let scope = match request.whose {
-                Whose::Process(pid) => Scope::Process(pid),
-                Whose::Family(_) | Whose::Everyone => Scope::All,
+                ProbedProcesses::Process(pid) => ProbeScope::Process(pid),
+                ProbedProcesses::Family(_) | ProbedProcesses::Everyone => ProbeScope::All,
             };
-            let calls: Vec<Place> = functions
+            let calls: Vec<ProbePlace> = functions
                 .iter()
                 .zip(0u64..)
-                .map(|(one, cookie)| Place { file: &one.object, offset: one.offset, cookie })
+                .map(|(one, cookie)| ProbePlace { file: &one.object, offset: one.offset, cookie })
                 .collect();
             let passes = lines.iter().zip(0u64..).flat_map(|(line, cookie)| {
-                let place = move |offset| Place { file: &line.object, offset, cookie };
+                let place = move |offset| ProbePlace { file: &line.object, offset, cookie };
                 line.places.iter().map(move |one| place(one.offset))
             });
-            let passes: Vec<Place> = passes.collect();
-            let returns = object.attach_uprobes("returned", At::Return, &calls, scope)?;
-            let entries = object.attach_uprobes("entered", At::Entry, &calls, scope)?;
-            (returns, entries, object.attach_uprobes("passed", At::Entry, &passes, scope)?)
+            let passes: Vec<ProbePlace> = passes.collect();
+            let returns =
+                object.attach_uprobes("returned", ProbePosition::Return, &calls, scope)?;
+            let entries = object.attach_uprobes("entered", ProbePosition::Entry, &calls, scope)?;
+            (
+                returns,
+                entries,
+                object.attach_uprobes("passed", ProbePosition::Entry, &passes, scope)?,
+            )
         };
         let functions = functions.len() as u32;
         Ok(Probes {
@@ -182,8 +187,8 @@ impl Probes {
     }
 
     /// The sources of its records, one per CPU, with losses so far.
-    pub fn sources(&self) -> Vec<Source> {
-        let source = |(slot, cpu): (usize, usize)| Source {
+    pub fn sources(&self) -> Vec<RecordedSource> {
+        let source = |(slot, cpu): (usize, usize)| RecordedSource {
             name: format!("probes on cpu {cpu}"),
             cpu: Some(cpu as u16),
             recorded: 0,
@@ -215,7 +220,10 @@ impl Probes {
     }
 
     /// Removes the probes, and returns the rest with counts and sources.
-    pub fn stop(mut self, sink: &mut dyn FnMut(u16, &[u8])) -> (Vec<CallCounts>, Vec<Source>) {
+    pub fn stop(
+        mut self,
+        sink: &mut dyn FnMut(u16, &[u8]),
+    ) -> (Vec<CallCounts>, Vec<RecordedSource>) {
         // Entries first: without further entries no call can miss its return.
         self.entries.clear();
         self.returns.clear();
@@ -244,8 +252,8 @@ pub fn names(functions: &[Function]) -> Vec<FunctionName> {
 }
 
 /// The source lines in the format of a recording.
-pub fn line_names(lines: &[Line]) -> Vec<LineName> {
-    let name = |line: &Line| LineName {
+pub fn line_names(lines: &[SourceLine]) -> Vec<LineName> {
+    let name = |line: &SourceLine| LineName {
         name: line.name.clone(),
         object: line.object.display().to_string(),
         offsets: line.places.iter().map(|place| place.offset).collect(),

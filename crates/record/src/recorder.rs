@@ -12,33 +12,33 @@ mod flight;
 mod seen;
 mod tracefs;
 
-pub use flight::{BufferProgress, Window};
+pub use flight::{BufferProgress, FlightWindow};
 
-use crate::attached::Attached;
-use crate::names::{Collector, kernel_symbols};
+use crate::attached::AttachedPrograms;
+use crate::names::{TaskNameCollector, kernel_symbols};
 use crate::namespace::check_ids;
-use crate::request::{Mode, Request};
+use crate::request::{RecordMode, Request};
 use crate::start_error::StartError;
 use crate::wire;
-use backend::Running;
-use punctual_core::event::{Group, Names, Recorded, Source, Tid};
+use backend::RunningBackend;
+use punctual_core::event::{Group, Names, Recorded, RecordedSource, Tid};
 use punctual_core::{Fact, Finding, MonotonicNs};
 use punctual_sys::clock;
-use seen::Seen;
+use seen::SeenTracepoints;
 
-/// The name in reports of a recorder of [`Mode::Flight`].
+/// The name in reports of a recorder of [`RecordMode::Flight`].
 pub const FLIGHT: &str = "flight recorder";
-/// The name in reports of a recorder of [`Mode::Stream`].
+/// The name in reports of a recorder of [`RecordMode::Stream`].
 pub const STREAM: &str = "recording";
 
 pub struct Recorder {
-    running: Running,
-    names: Collector,
+    running: RunningBackend,
+    names: TaskNameCollector,
     request: Request,
     began: MonotonicNs,
     /// The number of returned records by CPU.
     counts: Vec<u64>,
-    seen: Seen,
+    seen: SeenTracepoints,
     bytes: Vec<u8>,
 }
 
@@ -57,11 +57,11 @@ impl Recorder {
     pub fn start(request: Request) -> Result<Recorder, StartError> {
         request.check().map_err(StartError::Request)?;
         // The explained threads are our own, known by their ids.
-        if !request.pids.is_empty() || request.mode == Mode::Flight {
+        if !request.pids.is_empty() || request.mode == RecordMode::Flight {
             check_ids()?;
         }
-        let names = Collector::start();
-        let running = Running::start(&request)?;
+        let names = TaskNameCollector::start();
+        let running = RunningBackend::start(&request)?;
         let counts = vec![0; request.cpus.len()];
         Ok(Recorder {
             running,
@@ -69,7 +69,7 @@ impl Recorder {
             request,
             began: clock::monotonic(),
             counts,
-            seen: Seen::default(),
+            seen: SeenTracepoints::default(),
             bytes: Vec::new(),
         })
     }
@@ -80,10 +80,10 @@ impl Recorder {
     }
 
     /// Returns all new whole records: for each CPU that has any, its number and the records, in the
-    /// order of their start. Never blocks. In [`Mode::Flight`] it only learns new names, so it must
+    /// order of their start. Never blocks. In [`RecordMode::Flight`] it only learns new names, so it must
     /// be called occasionally.
     pub fn drain(&mut self, sink: &mut dyn FnMut(u16, &[u8])) {
-        let streamed = if self.request.mode == Mode::Stream { usize::MAX } else { 0 };
+        let streamed = if self.request.mode == RecordMode::Stream { usize::MAX } else { 0 };
         for (index, cpu) in self.request.cpus.iter().enumerate().take(streamed) {
             self.bytes.clear();
             self.running.take(index as u32, &mut self.bytes);
@@ -112,9 +112,9 @@ impl Recorder {
     }
 
     /// Its attached programs; none without BPF.
-    pub fn attached(&self) -> Attached {
-        let name = if self.request.mode == Mode::Flight { FLIGHT } else { STREAM };
-        Attached::of(name, self.running.attached())
+    pub fn attached(&self) -> AttachedPrograms {
+        let name = if self.request.mode == RecordMode::Flight { FLIGHT } else { STREAM };
+        AttachedPrograms::of(name, self.running.attached())
     }
 
     /// The fill level of the fullest buffer in percent: drain more often when it grows. `None` if
@@ -175,7 +175,7 @@ impl Recorder {
     }
 
     fn covers(&self, ended: MonotonicNs) -> Recorded {
-        let sources = self.request.cpus.iter().enumerate().map(|(index, cpu)| Source {
+        let sources = self.request.cpus.iter().enumerate().map(|(index, cpu)| RecordedSource {
             name: format!("cpu {cpu}"),
             cpu: Some(cpu as u16),
             recorded: self.counts[index],

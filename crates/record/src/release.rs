@@ -5,7 +5,7 @@
 //! starts it. That needs BPF with BTF; otherwise the error says so. Everything is held by file
 //! descriptors, so nothing is left behind.
 
-use crate::bpf::{Attach, LoadError, Object};
+use crate::bpf::{Attach, BpfObject, LoadError};
 use crate::start_error::StartError;
 use crate::wire::layout as wire;
 use aya_obj::btf::Btf;
@@ -20,7 +20,7 @@ const BACKEND: &str = "BPF (BTF tracepoints)";
 pub struct Releases {
     board: Mapping,
     _attached: Attach,
-    _object: Object,
+    _object: BpfObject,
 }
 
 impl Releases {
@@ -31,7 +31,7 @@ impl Releases {
 
     fn load() -> Result<Releases, LoadError> {
         let kernel = Btf::from_sys_fs().map_err(|why| LoadError::NoBtf(why.to_string()))?;
-        let mut object = Object::open(PROGRAMS, &[])?;
+        let mut object = BpfObject::open(PROGRAMS, &[])?;
         object.prepare(Some(&kernel))?;
         let board = object.map_page("board", READ_WRITE)?;
         board.word32(TID).store(tid() as u32, Ordering::Release);

@@ -20,7 +20,7 @@ pub enum Backend {
 
 /// The handling of events.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Mode {
+pub enum RecordMode {
     /// They are drained; events without space are lost and counted.
     #[default]
     Stream,
@@ -54,8 +54,8 @@ pub struct Request {
     /// About a microsecond each; only with [`Backend::Btf`].
     pub stacks: bool,
     pub backend: Backend,
-    pub mode: Mode,
-    /// With [`Mode::Flight`]: whether only threads woken by timers are to be explained. Their
+    pub mode: RecordMode,
+    /// With [`RecordMode::Flight`]: whether only threads woken by timers are to be explained. Their
     /// interrupts wake them on their own CPU, so sched_wakeup suffices and sched_waking is omitted;
     /// of system calls, if their group is not requested, only those met by interrupts are recorded
     /// ([`EventKind::Interrupted`]).
@@ -80,7 +80,7 @@ impl Request {
             buffer: 8 << 20,
             stacks: false,
             backend: Backend::Auto,
-            mode: Mode::Stream,
+            mode: RecordMode::Stream,
             timers_only: false,
         }
     }
@@ -103,7 +103,7 @@ impl Request {
                 wrong(format!("more than {MAX_PIDS} processes"))
             }
             // Its programs do not check tasks.
-            Request { mode: Mode::Flight, pids, comms, .. }
+            Request { mode: RecordMode::Flight, pids, comms, .. }
                 if !pids.is_empty() || !comms.is_empty() =>
             {
                 wrong("a flight recorder cannot be limited to some tasks".to_owned())

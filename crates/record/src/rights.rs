@@ -1,6 +1,6 @@
 //! The privileges that this process lacks for loading programs into the kernel.
 
-use punctual_sys::rights::{Capability, Rights};
+use punctual_sys::rights::{Capabilities, Capability};
 use punctual_sys::status;
 use std::fs;
 
@@ -42,7 +42,7 @@ pub fn missing_rights() -> Option<String> {
 }
 
 fn missing_capabilities(status: &str) -> Vec<&'static str> {
-    let rights = Rights::parse(status);
+    let rights = Capabilities::parse(status);
     let has = |capability| rights.is_some_and(|rights| rights.has(capability));
     [Capability::Bpf, Capability::Perfmon]
         .into_iter()

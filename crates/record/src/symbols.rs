@@ -16,13 +16,13 @@ mod spec;
 mod tables;
 
 pub use kernel::{is_of_kernel, resolve_in_kernel};
-pub use object::{Function, Object, executable};
-pub use place::{FunctionNames, Mappings, Place, SourceFrame};
+pub use object::{ElfObject, Function, executable};
+pub use place::{FunctionNames, Mappings, SourceFrame, SymbolPlace};
 pub use site::Site;
-pub use spec::Spec;
+pub use spec::FunctionSpec;
 #[cfg(feature = "lines")]
 pub(crate) use {
-    place::{Identity, Mapping},
+    place::{FileIdentity, ProcessMapping},
     tables::Tables,
 };
 
@@ -113,14 +113,17 @@ pub enum SymbolError {
 ///
 /// A spec without a file is searched in all of them, and the first one that defines it counts.
 /// Functions at one place (aliases) are one function. All failures are reported together.
-pub fn resolve(specs: &[Spec], files: &[PathBuf]) -> Result<Vec<Function>, Vec<SymbolError>> {
-    let mut objects: Vec<(PathBuf, Object)> = Vec::new();
+pub fn resolve(
+    specs: &[FunctionSpec],
+    files: &[PathBuf],
+) -> Result<Vec<Function>, Vec<SymbolError>> {
+    let mut objects: Vec<(PathBuf, ElfObject)> = Vec::new();
     let mut errors = Vec::new();
     for path in files.iter().chain(specs.iter().filter_map(|spec| spec.path.as_ref())) {
         if objects.iter().any(|(known, _)| known == path) {
             continue;
         }
-        match Object::read(path) {
+        match ElfObject::read(path) {
             Ok(object) => objects.push((path.clone(), object)),
             Err(error) => errors.push(error),
         }
@@ -147,8 +150,11 @@ pub fn resolve(specs: &[Spec], files: &[PathBuf]) -> Result<Vec<Function>, Vec<S
     if errors.is_empty() { Ok(found) } else { Err(errors) }
 }
 
-fn resolve_one(spec: &Spec, objects: &[(PathBuf, Object)]) -> Result<Vec<Function>, SymbolError> {
-    let searched: Vec<&(PathBuf, Object)> =
+fn resolve_one(
+    spec: &FunctionSpec,
+    objects: &[(PathBuf, ElfObject)],
+) -> Result<Vec<Function>, SymbolError> {
+    let searched: Vec<&(PathBuf, ElfObject)> =
         objects.iter().filter(|(path, _)| spec.is_in(path)).collect();
     if let (Some(object), true) = (&spec.object, searched.is_empty()) {
         let known = objects.iter().map(|(path, _)| short(path)).collect::<Vec<_>>().join(", ");
@@ -183,7 +189,7 @@ fn resolve_one(spec: &Spec, objects: &[(PathBuf, Object)]) -> Result<Vec<Functio
 }
 
 /// The possible reason: a typing error, an import, a resolver, a stripped file.
-fn hint(spec: &Spec, searched: &[&(PathBuf, Object)]) -> String {
+fn hint(spec: &FunctionSpec, searched: &[&(PathBuf, ElfObject)]) -> String {
     if searched.iter().any(|(_, object)| object.indirect.iter().any(|name| spec.fits_name(name))) {
         return "; that symbol is a resolver (IFUNC) for several variants: name the variant"
             .to_owned();

@@ -11,7 +11,7 @@ use punctual_core::words::nearest;
 use punctual_sys::check;
 use punctual_sys::descriptor::made;
 use punctual_traces::bytes::ByteOrder;
-use punctual_traces::format::Format;
+use punctual_traces::format::RecordFormat;
 use punctual_traces::page::PageShape;
 use std::ffi::CStr;
 use std::fs::{File, OpenOptions};
@@ -58,10 +58,10 @@ impl Tracefs {
     }
 
     /// The kernel's description of a tracepoint.
-    pub(crate) fn format(&self, system: &str, name: &str) -> Result<Format, String> {
+    pub(crate) fn format(&self, system: &str, name: &str) -> Result<RecordFormat, String> {
         let path = self.root.join("events").join(system).join(name).join("format");
         match fs::read_to_string(&path) {
-            Ok(text) => Format::parse(&text)
+            Ok(text) => RecordFormat::parse(&text)
                 .ok_or_else(|| format!("the format of {system}:{name} cannot be read")),
             Err(why) if why.kind() == io::ErrorKind::NotFound => {
                 Err(self.no_tracepoint(system, name))

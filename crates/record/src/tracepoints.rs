@@ -5,7 +5,7 @@ use crate::wire::layout as wire;
 use punctual_core::event::{Group, NamedTracepoint};
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Tracepoint {
+pub(crate) struct TracepointTable {
     pub(crate) group: Group,
     /// Its system under events/ of tracefs.
     pub(crate) system: &'static str,
@@ -16,7 +16,7 @@ pub(crate) struct Tracepoint {
     pub(crate) kind: u8,
 }
 
-impl Tracepoint {
+impl TracepointTable {
     /// `sched:sched_switch`.
     pub(crate) fn full_name(&self) -> String {
         format!("{}:{}", self.system, self.name)
@@ -29,13 +29,13 @@ const fn at(
     name: &'static str,
     programs: &'static [&'static str],
     kind: u64,
-) -> Tracepoint {
-    Tracepoint { group, system, name, programs, kind: kind as u8 }
+) -> TracepointTable {
+    TracepointTable { group, system, name, programs, kind: kind as u8 }
 }
 
 /// The group that records a tracepoint anyway.
 pub fn group_of(named: &NamedTracepoint) -> Option<Group> {
-    let same = |other: &&Tracepoint| other.system == named.group && other.name == named.name;
+    let same = |other: &&TracepointTable| other.system == named.group && other.name == named.name;
     ALL.iter().find(same).map(|tracepoint| tracepoint.group)
 }
 
@@ -46,7 +46,7 @@ pub fn names_of_tracepoints(
     of_groups(groups).map(|tracepoint| (tracepoint.system, tracepoint.name))
 }
 
-pub(crate) fn of_groups(groups: &[Group]) -> impl Iterator<Item = &'static Tracepoint> {
+pub(crate) fn of_groups(groups: &[Group]) -> impl Iterator<Item = &'static TracepointTable> {
     ALL.iter().filter(|tracepoint| groups.contains(&tracepoint.group))
 }
 
@@ -56,7 +56,7 @@ pub(crate) fn of_groups(groups: &[Group]) -> impl Iterator<Item = &'static Trace
 /// each expiry (debug_deactivate in kernel/time/hrtimer.c); the end of its handler, as the
 /// interrupt ends; or the raising of a softirq before it ran.
 pub(crate) fn explains_latency(
-    tracepoint: &Tracepoint,
+    tracepoint: &TracepointTable,
     request: &Request,
     backend: Backend,
 ) -> bool {
@@ -69,7 +69,7 @@ pub(crate) fn explains_latency(
 }
 
 /// Those with names: recorded with any group.
-pub(crate) const NAMING: &[Tracepoint] = &[
+pub(crate) const NAMING: &[TracepointTable] = &[
     at(Sched, "task", "task_newtask", &["new_task"], wire::NAME),
     at(Sched, "task", "task_rename", &["renamed"], wire::NAME),
 ];
@@ -80,7 +80,7 @@ use Group::*;
 const VECTOR_ENTRY: &[&str] = &["vector_entry", "vector_entry_before_5_15"];
 
 #[rustfmt::skip] // A table.
-pub(crate) const ALL: &[Tracepoint] = &[
+pub(crate) const ALL: &[TracepointTable] = &[
     at(Sched, "sched", "sched_switch", &["switched", "switched_before_5_18"], wire::SWITCH),
     at(Sched, "sched", "sched_waking", &["waking"], wire::WAKING),
     at(Sched, "sched", "sched_wakeup", &["wakeup"], wire::WAKEUP),

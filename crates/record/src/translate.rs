@@ -4,7 +4,7 @@
 //! differ between versions, but their names have not changed.
 
 use crate::request::Request;
-use crate::tracepoints::Tracepoint;
+use crate::tracepoints::TracepointTable;
 use crate::wire::{self, layout};
 use punctual_core::MonotonicNs;
 use punctual_core::event::NamedTracepoint;
@@ -14,14 +14,14 @@ use punctual_core::event::{
 };
 use punctual_sys::clock;
 use punctual_traces::bytes::ByteOrder;
-use punctual_traces::format::{Field, Format};
+use punctual_traces::format::{FieldPosition, RecordFormat};
 use std::collections::HashMap;
 use std::num::NonZeroU32;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// A tracepoint's record with its context.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Recorded<'a> {
+pub(crate) struct RawRecord<'a> {
     pub(crate) at: MonotonicNs,
     pub(crate) cpu: u16,
     pub(crate) tid: u32,
@@ -32,7 +32,7 @@ pub(crate) struct Recorded<'a> {
 /// Translates the records of one kernel.
 #[derive(Debug, Default)]
 pub(crate) struct Translator {
-    tracepoints: Vec<Known>,
+    tracepoints: Vec<KnownTasks>,
     by_id: HashMap<u16, usize>,
     /// The tracepoints recorded by name, ordered by id.
     formats: Vec<TracepointFormat>,
@@ -48,12 +48,12 @@ pub(crate) struct Translator {
 }
 
 #[derive(Debug)]
-struct Known {
+struct KnownTasks {
     wants: Wants,
     /// For one recorded by name: its index among those.
     named: Option<TracepointId>,
     /// The fields listed by [`names_of`] for this kind, in that order.
-    fields: [Option<Field>; 4],
+    fields: [Option<FieldPosition>; 4],
 }
 
 /// The selection of a tracepoint's records.
@@ -78,24 +78,24 @@ impl Translator {
     }
 
     /// Adds a tracepoint; returns its number in the translator.
-    pub(crate) fn add(&mut self, tracepoint: &Tracepoint, format: &Format) -> usize {
+    pub(crate) fn add(&mut self, tracepoint: &TracepointTable, format: &RecordFormat) -> usize {
         let mut fields = [None; 4];
         for (place, name) in fields.iter_mut().zip(names_of(tracepoint.kind)) {
             *place = name.split('|').find_map(|name| format.field(name));
         }
         let wants = Wants { kind: tracepoint.kind, user: tracepoint.name.ends_with("_user") };
         self.by_id.insert(format.id, self.tracepoints.len());
-        self.tracepoints.push(Known { wants, fields, named: None });
+        self.tracepoints.push(KnownTasks { wants, fields, named: None });
         self.tracepoints.len() - 1
     }
 
     /// Adds a tracepoint recorded by name; returns its number in the translator.
-    pub(crate) fn add_named(&mut self, name: &NamedTracepoint, format: &Format) -> usize {
+    pub(crate) fn add_named(&mut self, name: &NamedTracepoint, format: &RecordFormat) -> usize {
         let wants = Wants { kind: layout::TRACEPOINT as u8, user: false };
         let named = TracepointId(self.formats.len() as u32);
         self.formats.push(format.describe(name.to_string()));
         self.named_by_id.insert(format.id, self.tracepoints.len());
-        self.tracepoints.push(Known { wants, fields: [None; 4], named: Some(named) });
+        self.tracepoints.push(KnownTasks { wants, fields: [None; 4], named: Some(named) });
         self.tracepoints.len() - 1
     }
 
@@ -123,7 +123,7 @@ impl Translator {
     pub(crate) fn translate(
         &mut self,
         tracepoint: usize,
-        recorded: Recorded<'_>,
+        recorded: RawRecord<'_>,
         to: &mut Vec<u8>,
         names: &mut Vec<u8>,
     ) {

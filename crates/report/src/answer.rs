@@ -6,12 +6,12 @@ use crate::remedies::{self, Rules};
 use crate::sentence::{self, listed};
 use crate::tables::figures::is_max_not_ended;
 use crate::verdict::of_reason;
-use punctual_bundle::answer::{Answer, DecidingFigure, Delay, Delays};
-use punctual_bundle::exact::ExactSample;
+use punctual_bundle::answer::{Answer, AnsweredDelay, DecidingFigure, Delays};
+use punctual_bundle::exact::ExplainedExactSample;
 use punctual_bundle::summary::{RequirementSummary, Summary, VerdictWord};
 use punctual_bundle::verdict::FailedPart;
 use punctual_bundle::{Outcome, Reason, Timebase};
-use punctual_core::{CauseKind, Comparison, Fact, Finding, Metric, Names, Nanos, Severity};
+use punctual_core::{BoundComparison, CauseKind, Fact, Finding, Metric, Names, Nanos, Severity};
 use punctual_explain::Explanations;
 use punctual_explain::answer::{Blame, Blamed, Deciding, Delayed, deciding, delays};
 
@@ -25,25 +25,31 @@ const NAME: usize = 40;
 
 /// Evidence that explains the deciding series ([`deciding`]).
 #[derive(Default)]
-pub struct Evidence {
+pub struct AnswerEvidence {
     /// Its late samples, if they can be explained.
     pub explained: Option<Explanations>,
     /// Its longest sample, if the run was replayed.
-    pub replayed: Option<ExactSample>,
+    pub replayed: Option<ExplainedExactSample>,
 }
 
 /// The answer of a summary. `rules`: findings of `punctual check`.
-pub fn of(summary: &Summary, evidence: &Evidence, rules: &Rules) -> Answer {
+pub fn of(summary: &Summary, evidence: &AnswerEvidence, rules: &Rules) -> Answer {
     let explained = evidence.explained.as_ref();
     let deciding = deciding(summary);
     let delayed = deciding.as_ref().and_then(|of| delays(of, explained));
     let none = Names::default();
     let findings: &[&Finding] = &findings_about(summary, deciding.as_ref());
     let known = match explained {
-        Some(all) => remedies::Evidence { findings, ..remedies::Evidence::of(all, rules) },
-        None => {
-            remedies::Evidence { names: &none, recorded: None, is_partial: false, rules, findings }
+        Some(all) => {
+            remedies::RemedyEvidence { findings, ..remedies::RemedyEvidence::of(all, rules) }
         }
+        None => remedies::RemedyEvidence {
+            names: &none,
+            recorded: None,
+            is_partial: false,
+            rules,
+            findings,
+        },
     };
     let mut to_do = for_evidence(summary);
     to_do.extend(delayed.iter().flat_map(|delayed| advices(delayed, &known)));
@@ -96,7 +102,10 @@ fn stated(of: &Deciding<'_>) -> Option<Delays> {
 
 /// The answer stored in the summary, or the one that follows from the summary alone.
 pub fn known(summary: &Summary) -> Answer {
-    summary.answer.clone().unwrap_or_else(|| of(summary, &Evidence::default(), &Rules::default()))
+    summary
+        .answer
+        .clone()
+        .unwrap_or_else(|| of(summary, &AnswerEvidence::default(), &Rules::default()))
 }
 
 /// `phase/series`, or only the series if there is a single phase.
@@ -124,13 +133,13 @@ fn figure(summary: &Summary, of: &Deciding<'_>) -> DecidingFigure {
     }
 }
 
-fn comparison(comparison: Comparison) -> &'static str {
+fn comparison(comparison: BoundComparison) -> &'static str {
     match comparison {
-        Comparison::Less => "<",
-        Comparison::LessOrEqual => "<=",
-        Comparison::Greater => ">",
-        Comparison::GreaterOrEqual => ">=",
-        Comparison::Equal => "==",
+        BoundComparison::Less => "<",
+        BoundComparison::LessOrEqual => "<=",
+        BoundComparison::Greater => ">",
+        BoundComparison::GreaterOrEqual => ">=",
+        BoundComparison::Equal => "==",
     }
 }
 
@@ -207,17 +216,17 @@ fn not_met(summary: &Summary, deciding: Option<&Deciding<'_>>, first: &Reason) -
     }
 }
 
-fn delay(blame: &Blame) -> Delay {
+fn delay(blame: &Blame) -> AnsweredDelay {
     let (cause, words) = match &blame.what {
         Blamed::Cause(cause) => (cause.id().to_owned(), cause.kind().words().to_owned()),
         Blamed::Kind(kind) => (kind.id().to_owned(), kind.words().to_owned()),
         Blamed::Entry { kind, words } => (kind.clone(), words.clone()),
     };
-    Delay { cause, words, who: blame.who.clone(), share: blame.share }
+    AnsweredDelay { cause, words, who: blame.who.clone(), share: blame.share }
 }
 
 /// Remedies for the causes, the largest share first.
-fn advices(delayed: &Delayed, evidence: &remedies::Evidence<'_>) -> Vec<String> {
+fn advices(delayed: &Delayed, evidence: &remedies::RemedyEvidence<'_>) -> Vec<String> {
     let text = |advice: remedies::Advice| {
         let fix = advice.rules.into_iter().find_map(|rule| Some((rule.id, rule.fix?)));
         match fix {
@@ -328,7 +337,7 @@ fn whole_percent(share: f64) -> String {
     if share < 0.01 { percent(share) } else { format!("{:.0} %", share * 100.0) }
 }
 
-fn cause_words(delay: &Delay) -> String {
+fn cause_words(delay: &AnsweredDelay) -> String {
     let who = delay.who.as_deref().map(|who| crate::format::clipped(who, NAME, false));
     let who = match who {
         None => String::new(),

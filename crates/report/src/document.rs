@@ -20,7 +20,7 @@ pub use trend::trend;
 pub use tune::{tune, tune_settings};
 
 use crate::html::plot::Plot;
-use crate::tables::{Face, Shown, Table, Tone};
+use crate::tables::{Face, RowLimit, Table, Tone};
 use punctual_bundle::Timebase;
 use punctual_core::Finding;
 
@@ -68,7 +68,7 @@ pub(crate) struct Text {
 pub(crate) struct List {
     pub items: Vec<Item>,
     /// Items beyond this are only counted.
-    pub shown: Shown,
+    pub shown: RowLimit,
 }
 
 #[derive(Debug)]
@@ -146,7 +146,7 @@ impl Document {
     pub(crate) fn list(&mut self, shown: usize, items: impl IntoIterator<Item = Item>) {
         let items: Vec<Item> = items.into_iter().collect();
         if !items.is_empty() {
-            let shown = Shown { terminal: shown, ..Shown::default() };
+            let shown = RowLimit { terminal: shown, ..RowLimit::default() };
             self.add(Section::List(List { items, shown }));
         }
     }

@@ -33,7 +33,7 @@ pub use junit_lab::write as write_junit_of_lab;
 pub use kcidb::{KcidbOptions, write as write_kcidb};
 pub use perfetto::exact::write as exact_perfetto;
 pub use systress::{
-    Layout, file_name as systress_file_name, write_series as write_systress_series,
+    SystressLayout, file_name as systress_file_name, write_series as write_systress_series,
 };
 
 /// The error of a program built without Parquet.

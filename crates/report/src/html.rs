@@ -43,8 +43,8 @@ pub(crate) mod text;
 mod warnings;
 mod worst;
 
-use crate::naming::Identity;
-pub(crate) use drawing::Drawing;
+use crate::naming::BundleIdentity;
+pub(crate) use drawing::PlotDrawing;
 use punctual_bundle::summary::Summary;
 use punctual_bundle::{Bundle, RanUnder};
 use serde_json::json;
@@ -74,7 +74,7 @@ pub struct ReportInput<'a> {
     /// The result of `punctual check` (`check.json`), if requested.
     pub check: Option<serde_json::Value>,
     /// A digest of its recording, if any.
-    pub recording: Option<&'a recording::Digest>,
+    pub recording: Option<&'a recording::RecordingDigest>,
     /// The breakdown of its worst samples, if they can be explained.
     pub breakdown: Option<&'a breakdown::Breakdown>,
     /// The result of its replay (`exact.json`); `None` if it was not replayed or cannot be read.
@@ -83,7 +83,7 @@ pub struct ReportInput<'a> {
 
 impl<'a> ReportInput<'a> {
     /// The properties that distinguish it from others.
-    fn identity(&self) -> Identity {
+    fn identity(&self) -> BundleIdentity {
         let directory = &self.bundle.directory;
         // A chosen label replaces the directory's name.
         let path = match directory.file_name().is_some_and(|name| *name == *self.label) {
@@ -91,7 +91,7 @@ impl<'a> ReportInput<'a> {
             false => self.label.clone(),
         };
         let kernel = RanUnder::of(self.bundle).release().map(str::to_owned);
-        Identity { path, kernel, machine: self.bundle.manifest.machine.clone(), phase: None }
+        BundleIdentity { path, kernel, machine: self.bundle.manifest.machine.clone(), phase: None }
     }
 
     /// A bundle with its own documents, labelled by its directory's name. A document that cannot be
@@ -134,7 +134,7 @@ pub enum HtmlError {
 
 /// Limits for the content of the page.
 #[derive(Clone, Copy, Debug)]
-struct Size {
+struct PageLimits {
     bins: usize,
     /// Buckets of time of each series.
     buckets: usize,
@@ -153,8 +153,8 @@ struct Size {
 
 /// From the finest page to the coarsest. The steps are chosen so that one series fills a page well
 /// and [`MAX_SERIES`] still fit.
-const SIZES: [Size; 7] = [
-    Size {
+const SIZES: [PageLimits; 7] = [
+    PageLimits {
         bins: 20_000,
         buckets: gather::BUCKETS,
         worst: 64,
@@ -165,7 +165,7 @@ const SIZES: [Size; 7] = [
         pictures: 20,
         items: 6000,
     },
-    Size {
+    PageLimits {
         bins: 8_000,
         buckets: 1_000,
         worst: 64,
@@ -176,7 +176,7 @@ const SIZES: [Size; 7] = [
         pictures: 20,
         items: 4000,
     },
-    Size {
+    PageLimits {
         bins: 3_000,
         buckets: 600,
         worst: 32,
@@ -187,7 +187,7 @@ const SIZES: [Size; 7] = [
         pictures: 16,
         items: 2500,
     },
-    Size {
+    PageLimits {
         bins: 1_000,
         buckets: 300,
         worst: 16,
@@ -198,7 +198,7 @@ const SIZES: [Size; 7] = [
         pictures: 12,
         items: 1500,
     },
-    Size {
+    PageLimits {
         bins: 400,
         buckets: 120,
         worst: 10,
@@ -209,7 +209,7 @@ const SIZES: [Size; 7] = [
         pictures: 8,
         items: 1000,
     },
-    Size {
+    PageLimits {
         bins: 120,
         buckets: 40,
         worst: 5,
@@ -220,7 +220,7 @@ const SIZES: [Size; 7] = [
         pictures: 4,
         items: 600,
     },
-    Size {
+    PageLimits {
         bins: 24,
         buckets: 8,
         worst: 1,
@@ -254,9 +254,9 @@ pub fn report_within(inputs: &[ReportInput<'_>], limit: usize) -> Result<String,
 /// The finest page within the bound: coarser plots first, then fewer series. The smallest where
 /// even that does not fit: no page is missing because of its size.
 fn fitting<'a>(
-    content: &mut gather::Content<'a>,
+    content: &mut gather::PageSeries<'a>,
     limit: usize,
-    render: impl Fn(&gather::Content<'a>, &Size) -> Result<String, HtmlError>,
+    render: impl Fn(&gather::PageSeries<'a>, &PageLimits) -> Result<String, HtmlError>,
 ) -> Result<String, HtmlError> {
     let mut page = String::new();
     for size in &SIZES {

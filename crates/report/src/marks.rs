@@ -14,7 +14,7 @@ mod tests;
 mod wake;
 
 pub use lane::{Lane, SLOTS};
-use open::Open;
+use open::OpenSpan;
 use punctual_core::event::FunctionId;
 use punctual_core::{Event, MonotonicNs, Names, Nanos};
 use std::borrow::Cow;
@@ -23,7 +23,7 @@ pub use wake::Wake;
 
 /// The extent of a mark.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub enum Shape {
+pub enum Extent {
     /// From its beginning to its end.
     Span(MonotonicNs, MonotonicNs),
     /// Begun, and not ended by the end of the recording.
@@ -51,7 +51,7 @@ pub struct Mark<'a> {
     pub lane: Lane,
     /// Its name; may hold any characters.
     pub name: Cow<'a, str>,
-    pub shape: Shape,
+    pub shape: Extent,
     /// Further details.
     pub details: Details<'a>,
     /// For samples: the steps of the wake-up.
@@ -61,8 +61,8 @@ pub struct Mark<'a> {
 
 pub struct Marks<'a> {
     names: &'a Names,
-    open: HashMap<Lane, Vec<Open<'a>>>,
-    requests: HashMap<(u32, u64), Open<'a>>,
+    open: HashMap<Lane, Vec<OpenSpan<'a>>>,
+    requests: HashMap<(u32, u64), OpenSpan<'a>>,
     last_end: HashMap<Lane, Vec<MonotonicNs>>,
     wakes: wake::Wakes,
 }
@@ -86,12 +86,12 @@ impl<'a> Marks<'a> {
 
     /// Appends the marks that are still open at the end of the recording.
     pub fn finish(mut self, out: &mut Vec<Mark<'a>>) {
-        let mut lanes: Vec<(Lane, Vec<Open<'a>>)> = self.open.drain().collect();
+        let mut lanes: Vec<(Lane, Vec<OpenSpan<'a>>)> = self.open.drain().collect();
         lanes.sort_by_key(|(lane, _)| *lane);
         for (lane, spans) in lanes {
             out.extend(spans.into_iter().map(|open| open.unfinished(lane)));
         }
-        let mut requests: Vec<((u32, u64), Open<'a>)> = self.requests.drain().collect();
+        let mut requests: Vec<((u32, u64), OpenSpan<'a>)> = self.requests.drain().collect();
         requests.sort_by_key(|(key, open)| (open.since, *key));
         for ((device, _), open) in requests {
             let lane =
@@ -102,7 +102,7 @@ impl<'a> Marks<'a> {
 }
 
 impl<'a> Mark<'a> {
-    pub(crate) fn new(lane: Lane, name: impl Into<Cow<'a, str>>, shape: Shape) -> Mark<'a> {
+    pub(crate) fn new(lane: Lane, name: impl Into<Cow<'a, str>>, shape: Extent) -> Mark<'a> {
         Mark { lane, name: name.into(), shape, details: Vec::new(), wake: None, function: None }
     }
 
@@ -112,10 +112,13 @@ impl<'a> Mark<'a> {
     }
 }
 
-impl Shape {
+impl Extent {
     pub fn from(self) -> MonotonicNs {
         match self {
-            Shape::Span(at, _) | Shape::Begun(at) | Shape::Instant(at) | Shape::Value(at, _) => at,
+            Extent::Span(at, _)
+            | Extent::Begun(at)
+            | Extent::Instant(at)
+            | Extent::Value(at, _) => at,
         }
     }
 }

@@ -8,7 +8,7 @@ const STAMP: [usize; 2] = [8, 6];
 
 /// Properties that can name a bundle, or several runs of the same.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Identity {
+pub struct BundleIdentity {
     /// The directory, as it was given.
     pub path: String,
     /// The release of its kernel, if recorded.
@@ -19,18 +19,18 @@ pub struct Identity {
     pub phase: Option<String>,
 }
 
-impl Identity {
+impl BundleIdentity {
     /// The properties that several runs of one side share.
-    pub fn together(runs: &[Identity]) -> Identity {
-        let [first, rest @ ..] = runs else { return Identity::default() };
-        let shared = |of: fn(&Identity) -> &Option<String>| {
+    pub fn together(runs: &[BundleIdentity]) -> BundleIdentity {
+        let [first, rest @ ..] = runs else { return BundleIdentity::default() };
+        let shared = |of: fn(&BundleIdentity) -> &Option<String>| {
             of(first).clone().filter(|value| rest.iter().all(|one| of(one).as_ref() == Some(value)))
         };
         let path = match rest {
             [] => first.path.clone(),
             _ => common(runs),
         };
-        Identity {
+        BundleIdentity {
             path,
             kernel: shared(|of| &of.kernel),
             machine: shared(|of| &of.machine),
@@ -45,15 +45,16 @@ impl Identity {
 
 /// A name for each, all different: their own names if these were chosen and differ; else kernel,
 /// machine or phase; else the parts of their paths that differ. The same bundle twice is numbered.
-pub fn distinct(all: &[Identity]) -> Vec<String> {
-    let own: Vec<String> = all.iter().map(Identity::file_name).collect();
+pub fn distinct(all: &[BundleIdentity]) -> Vec<String> {
+    let own: Vec<String> = all.iter().map(BundleIdentity::file_name).collect();
     if all.len() < 2 || (differ(&own) && !own.iter().any(|name| is_stamped(name))) {
         return own;
     }
-    let recorded = |of: &dyn Fn(&Identity) -> Option<String>| {
+    let recorded = |of: &dyn Fn(&BundleIdentity) -> Option<String>| {
         all.iter().map(of).collect::<Option<Vec<String>>>().filter(|names| differ(names))
     };
-    let both = |of: &Identity| Some(format!("{}, {}", of.kernel.as_ref()?, of.machine.as_ref()?));
+    let both =
+        |of: &BundleIdentity| Some(format!("{}, {}", of.kernel.as_ref()?, of.machine.as_ref()?));
     recorded(&|of| of.kernel.clone())
         .map(without_shared_end)
         .or_else(|| recorded(&|of| of.machine.clone()))
@@ -105,7 +106,7 @@ fn parts(path: &str) -> Vec<String> {
 
 /// The ends of the paths without their common parts: `6.1` and `6.1-rt` of `cells/6.1/r1` and
 /// `cells/6.1-rt/r1`.
-fn by_path(all: &[Identity]) -> Option<Vec<String>> {
+fn by_path(all: &[BundleIdentity]) -> Option<Vec<String>> {
     let mut all: Vec<Vec<String>> = all.iter().map(|of| parts(&of.path)).collect();
     while all.iter().all(|path| path.len() > 1)
         && all.iter().all(|path| path.last() == all[0].last())
@@ -135,7 +136,7 @@ fn numbered(names: &[String]) -> Vec<String> {
 
 /// The common beginning of the paths of several runs: `before` of `before1 before2`, `cells/6.1` of
 /// `cells/6.1/r1 cells/6.1/r2`. The first path if the beginning is meaningless.
-fn common(runs: &[Identity]) -> String {
+fn common(runs: &[BundleIdentity]) -> String {
     let first = &runs[0].path;
     let shared = runs.iter().fold(first.chars().count(), |least, one| {
         let same = first.chars().zip(one.path.chars()).take_while(|(a, b)| a == b);
@@ -158,12 +159,16 @@ fn common(runs: &[Identity]) -> String {
 mod tests {
     use super::*;
 
-    fn at(path: &str) -> Identity {
-        Identity { path: path.to_owned(), ..Identity::default() }
+    fn at(path: &str) -> BundleIdentity {
+        BundleIdentity { path: path.to_owned(), ..BundleIdentity::default() }
     }
 
-    fn on(path: &str, kernel: &str, machine: &str) -> Identity {
-        Identity { kernel: Some(kernel.to_owned()), machine: Some(machine.to_owned()), ..at(path) }
+    fn on(path: &str, kernel: &str, machine: &str) -> BundleIdentity {
+        BundleIdentity {
+            kernel: Some(kernel.to_owned()),
+            machine: Some(machine.to_owned()),
+            ..at(path)
+        }
     }
 
     #[test]
@@ -199,20 +204,21 @@ mod tests {
             ["a/x/r1", "a/y/r2", "b/x/r1"]
         );
         assert_eq!(distinct(&[at("r"), at("r"), at("r")]), ["r", "r (2)", "r (3)"]);
-        let phase = |name: &str| Identity { phase: Some(name.to_owned()), ..at("r") };
+        let phase = |name: &str| BundleIdentity { phase: Some(name.to_owned()), ..at("r") };
         assert_eq!(distinct(&[phase("idle"), phase("loaded")]), ["idle", "loaded"]);
         assert_eq!(distinct(&[at("r1"), at("x/r1")]), ["r1", "x/r1"]);
     }
 
     #[test]
     fn several_runs_are_named_by_their_common_prefix() {
-        let of =
-            |paths: &[&str]| Identity::together(&paths.iter().map(|p| at(p)).collect::<Vec<_>>());
+        let of = |paths: &[&str]| {
+            BundleIdentity::together(&paths.iter().map(|p| at(p)).collect::<Vec<_>>())
+        };
         assert_eq!(of(&["before1", "before2"]).path, "before");
         assert_eq!(of(&["cells/6.1/r1", "cells/6.1/r2"]).path, "cells/6.1");
         assert_eq!(of(&["/r/rt-1", "/r/rt-12"]).path, "/r/rt");
         assert_eq!(of(&["x", "y"]).path, "x");
-        let mixed = Identity::together(&[on("a1", "6.1", "m"), on("a2", "6.1", "n")]);
+        let mixed = BundleIdentity::together(&[on("a1", "6.1", "m"), on("a2", "6.1", "n")]);
         assert_eq!((mixed.kernel.as_deref(), mixed.machine), (Some("6.1"), None));
     }
 }

@@ -26,7 +26,7 @@ const WITH_TYPES: &str = "BPF (BTF";
 
 /// Facts that remedies depend on, besides the cause.
 #[derive(Clone, Copy)]
-pub struct Evidence<'a> {
+pub struct RemedyEvidence<'a> {
     pub names: &'a Names,
     pub recorded: Option<&'a Recorded>,
     /// Events were overwritten before they could be copied.
@@ -36,12 +36,12 @@ pub struct Evidence<'a> {
     pub findings: &'a [&'a Finding],
 }
 
-impl<'a> Evidence<'a> {
+impl<'a> RemedyEvidence<'a> {
     /// The evidence of explained samples.
-    pub fn of(all: &'a Explanations, rules: &'a Rules) -> Evidence<'a> {
+    pub fn of(all: &'a Explanations, rules: &'a Rules) -> RemedyEvidence<'a> {
         let is_partial = all.series.iter().any(|series| series.partial > 0);
         let (names, recorded) = (&all.names, Some(&all.recorded));
-        Evidence { names, recorded, is_partial, rules, findings: &[] }
+        RemedyEvidence { names, recorded, is_partial, rules, findings: &[] }
     }
 }
 
@@ -58,16 +58,16 @@ pub struct Advice {
 
 /// Remedies for these causes, in their order; equal remedies are given once. The remedy for
 /// unattributed time comes last.
-pub fn of(blamed: &[Blame], evidence: &Evidence<'_>) -> Vec<Advice> {
+pub fn of(blamed: &[Blame], evidence: &RemedyEvidence<'_>) -> Vec<Advice> {
     let worth = blamed.iter().enumerate().filter(|(_, blame)| blame.share >= WORTH);
-    let mut worth: Vec<(usize, About<'_>)> = worth
+    let mut worth: Vec<(usize, DelayFacts<'_>)> = worth
         .filter_map(|(place, blame)| {
             let kind = match &blame.what {
                 Blamed::Cause(cause) => cause.kind(),
                 Blamed::Kind(kind) => *kind,
                 Blamed::Entry { .. } => return None,
             };
-            Some((place, About { kind, blame, evidence }))
+            Some((place, DelayFacts { kind, blame, evidence }))
         })
         .collect();
     worth.sort_by_key(|(_, about)| about.kind == CauseKind::Unknown);
@@ -82,13 +82,13 @@ pub fn of(blamed: &[Blame], evidence: &Evidence<'_>) -> Vec<Advice> {
 }
 
 /// A delay with all facts that its remedies depend on.
-pub struct About<'a> {
+pub struct DelayFacts<'a> {
     kind: CauseKind,
     blame: &'a Blame,
-    evidence: &'a Evidence<'a>,
+    evidence: &'a RemedyEvidence<'a>,
 }
 
-impl About<'_> {
+impl DelayFacts<'_> {
     /// The first remedy that fits, with its rules; `None` if the general one would refer to missing
     /// evidence.
     fn remedy(&self) -> Option<(String, &'static [&'static str])> {

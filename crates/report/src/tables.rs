@@ -39,7 +39,7 @@ pub struct Table {
     /// Explanations needed to read it.
     pub remarks: Vec<Remark>,
     /// Rows beyond this are only counted.
-    pub shown: Shown,
+    pub shown: RowLimit,
     /// Whether the reader of a page may sort it.
     pub sortable: bool,
     /// The meaning of [`Cell::beside`].
@@ -59,14 +59,14 @@ pub struct Remark {
 
 /// How many rows are shown.
 #[derive(Clone, Copy, Debug)]
-pub struct Shown {
+pub struct RowLimit {
     pub terminal: usize,
     pub page: usize,
 }
 
-impl Default for Shown {
-    fn default() -> Shown {
-        Shown { terminal: 40, page: 1_000 }
+impl Default for RowLimit {
+    fn default() -> RowLimit {
+        RowLimit { terminal: 40, page: 1_000 }
     }
 }
 
@@ -83,7 +83,7 @@ impl Table {
         self
     }
     pub fn shown(mut self, terminal: usize, page: usize) -> Table {
-        self.shown = Shown { terminal, page };
+        self.shown = RowLimit { terminal, page };
         self
     }
     pub fn rows(mut self, rows: impl IntoIterator<Item = Vec<Cell>>) -> Table {

@@ -24,7 +24,7 @@ mod title;
 mod watched;
 mod worst_explained;
 
-pub use crate::tables::checks::Rule as CheckRule;
+pub use crate::tables::checks::CheckRow as CheckRule;
 pub use answer::{answer, closing};
 pub use brief::brief;
 pub use checks::checks;
@@ -42,7 +42,7 @@ pub use watched::{RunState, watched};
 pub use worst_explained::worst_explained;
 
 use crate::tables::figures::named;
-use crate::tables::requirements::{Stated, grouped};
+use crate::tables::requirements::{RequirementRow, grouped};
 use punctual_bundle::summary::{PublishedSummary, Summary};
 use punctual_bundle::{Calibration, Timebase};
 use punctual_core::Fact;
@@ -101,7 +101,7 @@ impl Default for ShowOptions {
 /// (`punctual_stats::views`); without them, shapes are omitted.
 pub fn show(summary: &Summary, phases: &[PhaseView], options: &ShowOptions) -> String {
     let options = &options.in_time(Timebase::of(summary.target.as_ref()));
-    let mut out = paint::Page::new(options);
+    let mut out = paint::TextPage::new(options);
     title::write(&mut out, summary);
     for phase in &summary.phases {
         figures::write(&mut out, phase);
@@ -118,14 +118,14 @@ pub fn show(summary: &Summary, phases: &[PhaseView], options: &ShowOptions) -> S
     out.finish()
 }
 
-fn account(out: &mut paint::Page, summary: &Summary) {
+fn account(out: &mut paint::TextPage, summary: &Summary) {
     let series = named(summary).map(|(name, series)| (name, &series.account));
     if let Some(table) = crate::tables::account::table(series) {
         table::section(out, &table);
     }
 }
 
-fn write_calibration(out: &mut paint::Page, calibration: &Fact<Calibration>) {
+fn write_calibration(out: &mut paint::TextPage, calibration: &Fact<Calibration>) {
     if let Some(table) = crate::tables::calibration::table(calibration) {
         table::section(out, &table);
     }
@@ -137,29 +137,29 @@ fn write_calibration(out: &mut paint::Page, calibration: &Fact<Calibration>) {
 
 /// The effect of recording on the measurement; empty if nothing was recorded.
 pub fn calibration(calibration: &Fact<Calibration>, options: &ShowOptions) -> String {
-    let mut out = paint::Page::new(options);
+    let mut out = paint::TextPage::new(options);
     write_calibration(&mut out, calibration);
     out.finish()
 }
 
-fn requirements(out: &mut paint::Page, summary: &Summary) {
+fn requirements(out: &mut paint::TextPage, summary: &Summary) {
     let all = named(summary).flat_map(|(name, series)| {
-        let stated = move |result| Stated { series: name.clone(), result };
+        let stated = move |result| RequirementRow { series: name.clone(), result };
         series.requirements.iter().map(stated)
     });
-    let all: Vec<Stated<'_>> = all.collect();
+    let all: Vec<RequirementRow<'_>> = all.collect();
     if !all.is_empty() {
         table::section(out, &grouped(&all));
     }
 }
 
-fn write_published(out: &mut paint::Page, results: &PublishedSummary) {
+fn write_published(out: &mut paint::TextPage, results: &PublishedSummary) {
     table::section(out, &crate::tables::published::table(results));
 }
 
 /// Only published results, beside those of these runs.
 pub fn published(summaries: &[Summary], options: &ShowOptions) -> String {
-    let mut out = paint::Page::new(options);
+    let mut out = paint::TextPage::new(options);
     for summary in summaries {
         if let Some(results) = &summary.published {
             out.gap();

@@ -9,7 +9,7 @@ use crate::support::synthetic::{Recipe, write};
 use punctual_bundle::explanation::EventSource;
 use punctual_core::event::TaskState;
 use punctual_core::{CpuSet, EventKind};
-use punctual_explain::explain::{Kind, LatencyInterval, explain};
+use punctual_explain::explain::{LatencyInterval, StartKind, explain};
 use punctual_explain::gaps::Gaps;
 use punctual_explain::threads::Coverage;
 use punctual_explain::{Explained, Explanations};
@@ -35,7 +35,7 @@ fn explanations(hog: &str) -> Explanations {
         cpu: 0,
         due: us(1_000),
         woke: us(2_545),
-        kind: Kind::Timer,
+        kind: StartKind::Timer,
     };
     let explanation =
         explain(late, &all.events, &Coverage::between(us(0), us(3_000)), &Gaps::default());

@@ -5,10 +5,10 @@ use crate::browser::{Bait, assert_drawn, driven, open};
 use crate::support::hostile_names;
 use crate::support::synthetic::{Load, Recipe, write};
 use punctual_bundle::Bundle;
-use punctual_bundle::answer::Delay;
+use punctual_bundle::answer::AnsweredDelay;
 use punctual_bundle::lab::{
     AxisDocument, CellDocument, CellSeries, CellState, LabDocument, RunDocument, SCHEMA,
-    SeedDocument, SeriesFigures, WorstSample,
+    SeedDocument, SeriesFigures, WorstCellSample,
 };
 use punctual_bundle::summary::SeriesSummary;
 use punctual_report::{document, terminal};
@@ -244,7 +244,7 @@ fn each_lab_cell_shows_the_cause_of_its_worst_sample() {
     let directory = tempfile::tempdir().unwrap();
     let names = VALUES.map(String::from);
     let (mut document, bundles) = lab(directory.path(), "quick", "kernel", &names, "this machine");
-    let worst = |latency: i64| WorstSample {
+    let worst = |latency: i64| WorstCellSample {
         series: "main/timer/cpu0".into(),
         latency,
         seed: None,
@@ -254,7 +254,7 @@ fn each_lab_cell_shows_the_cause_of_its_worst_sample() {
         calls: Vec::new(),
         unexplained: None,
     };
-    let cause = Delay {
+    let cause = AnsweredDelay {
         cause: "irqs-disabled".into(),
         words: "interrupts disabled".into(),
         who: Some("__free_<b>one_page".into()),
@@ -262,9 +262,9 @@ fn each_lab_cell_shows_the_cause_of_its_worst_sample() {
     };
     let calls = ["__mmdrop", "free_unref_page", "__free_one_page"].map(String::from).to_vec();
     document.cells[0].worst =
-        Some(WorstSample { cause: Some(cause), exact: true, calls, ..worst(27_158_544) });
+        Some(WorstCellSample { cause: Some(cause), exact: true, calls, ..worst(27_158_544) });
     let gone = Some("its bundle is gone".into());
-    document.cells[1].worst = Some(WorstSample { unexplained: gone, ..worst(46_700) });
+    document.cells[1].worst = Some(WorstCellSample { unexplained: gone, ..worst(46_700) });
     let pages = [Some("cells/6.1/r1/report.html".to_owned()), None, None];
     let page =
         document::lab_page(&document, &bundles, &pages, "quick").unwrap().replace("&#x2f;", "/");

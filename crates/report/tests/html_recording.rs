@@ -9,16 +9,16 @@ use crate::support::synthetic::{Recipe, write};
 use punctual_bundle::Bundle;
 use punctual_core::Tid;
 use punctual_core::event::{FunctionName, TaskName, TaskState};
-use punctual_explain::pairs::Request;
-use punctual_report::html::recording::{Digest, RecordingSource};
+use punctual_explain::pairs::PairRequest;
+use punctual_report::html::recording::{RecordingDigest, RecordingSource};
 use punctual_report::html::{ReportInput, report};
 use std::path::Path;
 
-fn page(bundle: &Bundle, all: &Recording, requests: Vec<Request>) -> String {
+fn page(bundle: &Bundle, all: &Recording, requests: Vec<PairRequest>) -> String {
     let summary = punctual_stats::summarize(bundle);
     let series = vec!["timer/cpu0".to_owned()];
     let source = RecordingSource { recorded: &all.recorded, names: &all.names, series, requests };
-    let digest = Digest::of(&source, || all.events.iter().copied());
+    let digest = RecordingDigest::of(&source, || all.events.iter().copied());
     report(&[ReportInput { recording: Some(&digest), ..ReportInput::of(bundle, &summary) }])
         .unwrap()
 }
@@ -125,7 +125,7 @@ fn violated_limits_are_shown_on_the_page() {
     let bundle = recording_only(directory.path());
     let all = recording::recording(10);
     let request =
-        Request::find_limited("parse(char const*) < 20us", &all.names, None, None).unwrap();
+        PairRequest::find_limited("parse(char const*) < 20us", &all.names, None, None).unwrap();
     let page = page(&bundle, &all, vec![request]);
     assert!(page.contains("violated 10 times"), "no violation is told");
     assert!(

@@ -23,7 +23,7 @@ fn covered(lost: u64) -> Covered {
 }
 
 fn worst() -> WorstInterval {
-    let ran = |kind: &str, who: &str, tid, ns| Ran {
+    let ran = |kind: &str, who: &str, tid, ns| RanTask {
         cpu: 2,
         kind: kind.into(),
         who: who.into(),
@@ -39,8 +39,8 @@ fn worst() -> WorstInterval {
         task: "wor\u{1b}ker".into(),
         value: Some(-3),
         states: vec![
-            Share { state: "ready".into(), ns: 80_000 },
-            Share { state: "running".into(), ns: 24_200 },
+            StateShare { state: "ready".into(), ns: 80_000 },
+            StateShare { state: "running".into(), ns: 24_200 },
         ],
         ran: vec![
             ran("task", "stress-ng", Some(99), 70_000),
@@ -173,12 +173,12 @@ fn intervals_are_shown_with_unmatched_events_and_the_worst_case() {
 
 #[test]
 fn occupancy_is_shown_in_shares() {
-    let times = Times {
+    let times = ActivityTimes {
         running: 250_000_000,
         ready: 10_000_000,
         sleeping: 740_000_000,
         voluntary: 12,
-        ..Times::default()
+        ..ActivityTimes::default()
     };
     let thread = ThreadOccupancy {
         tid: 7,
@@ -198,7 +198,7 @@ fn occupancy_is_shown_in_shares() {
             unknown: 50_000_000,
             interrupts: 3_000_000,
             switches: 24,
-            tasks: vec![Ran {
+            tasks: vec![RanTask {
                 cpu: 0,
                 kind: "task".into(),
                 who: "worker".into(),

@@ -9,7 +9,7 @@ use punctual_bundle::exact::ExactDocument;
 use punctual_core::event::TaskState;
 use punctual_core::{EventKind, MonotonicNs, Names, Tid};
 use punctual_report::export::{self, Format, RecordingInput, export_recording};
-use punctual_report::marks::{Lane, Marks, Shape};
+use punctual_report::marks::{Extent, Lane, Marks};
 use serde_json::json;
 use std::collections::BTreeMap;
 
@@ -101,10 +101,10 @@ fn slices(all: &Recording) -> Vec<[String; 3]> {
             _ => mark.name.into_owned(),
         };
         match mark.shape {
-            Shape::Span(from, to) if to > from => {
+            Extent::Span(from, to) if to > from => {
                 rows.push((from.ns(), [name, from.ns().to_string(), (to - from).ns().to_string()]));
             }
-            Shape::Begun(from) => {
+            Extent::Begun(from) => {
                 rows.push((from.ns(), [name, from.ns().to_string(), "-1".to_owned()]))
             }
             _ => {}

@@ -10,7 +10,7 @@ use punctual_core::event::{
 };
 use punctual_core::{Event, EventKind, MonotonicNs, Tid};
 use punctual_report::export::{Format, RecordingInput, export_recording};
-use punctual_report::html::recording::{Digest, RecordingSource};
+use punctual_report::html::recording::{RecordingDigest, RecordingSource};
 use punctual_report::html::{ReportInput, report};
 
 /// Mostly within the recording and close together, sometimes arbitrary.
@@ -153,7 +153,7 @@ proptest! {
             series: Vec::new(),
             requests: Vec::new(),
         };
-        Digest::of(&source, || events.iter().copied());
+        RecordingDigest::of(&source, || events.iter().copied());
     }
 }
 
@@ -173,7 +173,7 @@ fn a_page_is_made_of_any_events() {
         series: Vec::new(),
         requests: Vec::new(),
     };
-    let digest = Digest::of(&source, || events.iter().copied());
+    let digest = RecordingDigest::of(&source, || events.iter().copied());
     let page =
         report(&[ReportInput { recording: Some(&digest), ..ReportInput::of(&bundle, &summary) }])
             .unwrap();

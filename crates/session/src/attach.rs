@@ -13,7 +13,7 @@ pub use program::{CyclesAsked, plan};
 
 use crate::exit::Failure;
 use crate::messages::Listener;
-use crate::request::{Asked, Loaded};
+use crate::request::{ExperimentRequest, Loaded};
 use punctual_plan::Plan;
 use std::path::Path;
 
@@ -33,7 +33,8 @@ fn attached_plan(
     messages: Listener,
 ) -> Result<(Loaded, Plan), Failure> {
     let text = format!("{SETTINGS}{measure}").into_bytes();
-    let (loaded, mut plan) = Asked::of_plain_text(Path::new(PHASE), text).resolve(messages)?;
+    let (loaded, mut plan) =
+        ExperimentRequest::of_plain_text(Path::new(PHASE), text).resolve(messages)?;
     plan.name = name;
     plan.keep_samples = KEPT;
     plan.phases.iter_mut().for_each(|phase| phase.name = PHASE.to_owned());

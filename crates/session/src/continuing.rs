@@ -3,7 +3,7 @@
 use crate::exit::Failure;
 use crate::messages::shown;
 use crate::request::Loaded;
-use punctual_bundle::manifest::Gap;
+use punctual_bundle::manifest::PartGap;
 use punctual_bundle::reader::{FIRST_LATER, PARTS, part_directory};
 use punctual_bundle::summary::Summary;
 use punctual_bundle::{Bundle, Manifest, Member, Outcome, Series, amend, writer};
@@ -22,7 +22,7 @@ const SHORTEST: Nanos = Nanos::from_millis(100);
 pub struct Continuation {
     pub bundle: PathBuf,
     /// Since when nothing was measured.
-    pub gap: Gap,
+    pub gap: PartGap,
     /// Held as long as this lives: excludes others that would continue it.
     _lock: File,
 }
@@ -52,7 +52,7 @@ impl Continuation {
             .find(|part| !there.iter().any(|member| member.path() == part))
             .ok_or_else(|| refused(format!("it was continued {MOST} times")))?;
         let from = measured_until(parts_of(&opened)).unwrap_or(opened.manifest.created);
-        let gap = Gap { from, to: jiff::Timestamp::now().max(from) };
+        let gap = PartGap { from, to: jiff::Timestamp::now().max(from) };
         Ok(Some(Continuation { bundle: bundle.to_owned(), gap, _lock: lock }))
     }
 
@@ -262,7 +262,7 @@ mod tests {
         std::fs::create_dir(&bundle).expect("a directory");
         std::fs::create_dir(&elsewhere).expect("a directory");
         std::os::unix::fs::symlink(&elsewhere, bundle.join(PARTS)).expect("a link");
-        let gap = Gap { from: jiff::Timestamp::UNIX_EPOCH, to: jiff::Timestamp::UNIX_EPOCH };
+        let gap = PartGap { from: jiff::Timestamp::UNIX_EPOCH, to: jiff::Timestamp::UNIX_EPOCH };
         let _lock = File::open(&bundle).expect("opened");
         let continuation = Continuation { bundle, gap, _lock };
         assert!(continuation.begin().is_err());

@@ -1,12 +1,12 @@
 //! Counters for the bundle and `punctual count`.
 
-use punctual_bundle::{Count, CountSource};
+use punctual_bundle::{CountSource, EventCount};
 use punctual_core::{Fact, PerfEvent};
 use punctual_record::perf::Total;
 
 /// The count of an event.
-pub fn count(event: &PerfEvent, total: &Result<Total, String>) -> Count {
-    let mut count = Count::new(event.to_string(), CountSource::PerfEvent, Fact::NotAsked);
+pub fn count(event: &PerfEvent, total: &Result<Total, String>) -> EventCount {
+    let mut count = EventCount::new(event.to_string(), CountSource::PerfEvent, Fact::NotAsked);
     count.event = Some(event.to_string());
     count.is_time = event.is_time();
     let Total { reading, user_only } = match total {

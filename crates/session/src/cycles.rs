@@ -30,7 +30,7 @@ pub use findings::{incomplete, not_seen};
 pub use options::CycleOptions;
 
 use crate::exit::Failure;
-use crate::flight::{Flight, Watched, Whose};
+use crate::flight::{Flight, SampleTask, WatchedSeries};
 use crate::request;
 use monitors::Monitors;
 use namespace::NamespaceIds;
@@ -49,12 +49,12 @@ use punctual_record::Backend;
 use punctual_record::attach::AttachCost;
 use punctual_record::symbols::FunctionNames;
 use punctual_stats::SeriesView;
-use recent::Recent;
+use recent::RecentSums;
 use rows::{ThreadRow, TopCulprit};
 use series::{CycleSeries, SeriesPlace};
 use source::CycleRecorder;
 use std::collections::BTreeMap;
-use thread::Thread;
+use thread::CycleThread;
 
 /// The longest time between two drains: a CPU's buffer holds 10,000 cycles.
 pub const TICK: Nanos = Nanos::from_millis(50);
@@ -68,9 +68,9 @@ const FETCHED: usize = 1 << 17;
 /// The threads of a program, and the BPF programs that watch them.
 pub struct Cycles {
     options: CycleOptions,
-    threads: BTreeMap<u32, Thread>,
+    threads: BTreeMap<u32, CycleThread>,
     /// Threads as they were before they ran another program.
-    ended: Vec<Thread>,
+    ended: Vec<CycleThread>,
     /// Threads that ended at an instant or executed another program then.
     ends: Vec<(u32, MonotonicNs, MomentKind)>,
     /// Instants before which events are missing.
@@ -86,7 +86,7 @@ pub struct Cycles {
     left_out: u64,
     unwritten: Vec<String>,
     stacks_lost: u64,
-    recent: Recent,
+    recent: RecentSums,
     polling: Polling,
     namespace_ids: NamespaceIds,
     /// Known wait(2) statuses of ended threads.
@@ -95,7 +95,7 @@ pub struct Cycles {
 
 /// The result of a round of draining.
 #[derive(Default)]
-pub struct Drained {
+pub struct DrainedCycles {
     /// A response time above the limit, with its series.
     pub above: Option<(String, Nanos)>,
     /// Whether the cycles of another thread are known.
@@ -134,7 +134,7 @@ impl Cycles {
             left_out: 0,
             unwritten: Vec::new(),
             stacks_lost: 0,
-            recent: Recent::default(),
+            recent: RecentSums::default(),
             polling: Polling::default(),
             namespace_ids: NamespaceIds::default(),
             statuses: BTreeMap::new(),
@@ -164,7 +164,7 @@ impl Cycles {
             left_out: 0,
             unwritten: Vec::new(),
             stacks_lost: 0,
-            recent: Recent::default(),
+            recent: RecentSums::default(),
             polling: Polling::default(),
             namespace_ids: NamespaceIds::default(),
             statuses: BTreeMap::new(),
@@ -184,7 +184,7 @@ impl Cycles {
     }
 
     /// Takes the records of the kernel. `ended`: no more will follow.
-    pub fn drain(&mut self, ended: bool, place: &mut SeriesPlace<'_>) -> Drained {
+    pub fn drain(&mut self, ended: bool, place: &mut SeriesPlace<'_>) -> DrainedCycles {
         let until = self.attacher.now();
         self.monitors.drain();
         self.fetch();
@@ -198,7 +198,7 @@ impl Cycles {
         };
         // Records fetched meanwhile follow these.
         self.later = records.split_off(ripe);
-        let mut drained = Drained::default();
+        let mut drained = DrainedCycles::default();
         for mut record in records {
             self.namespace_ids.translate(&mut record);
             drained.begun |= self.end_until(record.again, Some(record.tid), place);
@@ -208,7 +208,7 @@ impl Cycles {
                     self.left_out += 1;
                     continue;
                 }
-                let new = Thread::new(record.tid, &self.attacher, &self.options.phase);
+                let new = CycleThread::new(record.tid, &self.attacher, &self.options.phase);
                 self.threads.insert(record.tid, new);
             }
             let Some(thread) = self.threads.get_mut(&record.tid) else { continue };
@@ -326,7 +326,7 @@ impl Cycles {
         }
     }
 
-    fn all(&self) -> impl Iterator<Item = &Thread> {
+    fn all(&self) -> impl Iterator<Item = &CycleThread> {
         self.ended.iter().chain(self.threads.values())
     }
 
@@ -406,23 +406,23 @@ impl Cycles {
 
     /// The prefixes of its threads' series.
     pub fn labels(&self) -> Vec<String> {
-        let cyclic = self.all().filter_map(Thread::label);
+        let cyclic = self.all().filter_map(CycleThread::label);
         cyclic.chain(self.polling.labels()).map(str::to_owned).collect()
     }
 
     /// The series of all threads.
     pub fn all_series(&self) -> impl Iterator<Item = &CycleSeries> {
-        self.all().flat_map(Thread::all_series).chain(self.polling.all_series())
+        self.all().flat_map(CycleThread::all_series).chain(self.polling.all_series())
     }
 
     /// A description of each thread with a series, for users.
     pub fn described(&self) -> Vec<String> {
-        self.all().filter_map(Thread::describe).chain(self.polling.described()).collect()
+        self.all().filter_map(CycleThread::describe).chain(self.polling.described()).collect()
     }
 
     /// How many cycles of each thread missed the deadline, in lines.
     pub fn missed(&self) -> impl Iterator<Item = String> {
-        let of = |thread: &Thread| {
+        let of = |thread: &CycleThread| {
             let (missed, deadline) = thread.missed().zip(self.options.deadline)?;
             let (label, all) = (thread.label()?, thread.cycles());
             Some(format!("    {missed} of {all} cycles of {label} took longer than {deadline}"))
@@ -467,12 +467,12 @@ impl Cycles {
         }
         let mut all = std::mem::take(&mut self.findings);
         all.extend(self.all().flat_map(|thread| thread.findings(&self.calls)));
-        let any_real_time = self.all().any(Thread::is_real_time);
+        let any_real_time = self.all().any(CycleThread::is_real_time);
         let threads = self.ended.iter_mut().chain(self.threads.values_mut());
         let lint = threads.map(|one| one.lint(any_real_time, &self.host, &self.calls));
         all.extend(lint.flatten().collect::<Vec<_>>());
         all.extend(findings::not_seen(&self.options.phase, lost, unseen, self.left_out));
-        let hidden = self.all().map(Thread::hidden).sum();
+        let hidden = self.all().map(CycleThread::hidden).sum();
         all.extend(findings::hidden(&self.options.phase, hidden));
         let stacks_lost = self.attacher.lost_stacks() + self.stacks_lost;
         let phase = &self.options.phase;
@@ -485,7 +485,7 @@ impl Cycles {
 
     /// The errors that prevented writes.
     pub fn unwritten(&self) -> Vec<String> {
-        let of_threads = self.all().filter_map(Thread::unwritten).map(ToString::to_string);
+        let of_threads = self.all().filter_map(CycleThread::unwritten).map(ToString::to_string);
         self.unwritten.iter().cloned().chain(of_threads).collect()
     }
 
@@ -560,7 +560,7 @@ impl Cycles {
     }
 
     /// All threads that were seen.
-    pub fn threads(&self) -> impl Iterator<Item = &Thread> {
+    pub fn threads(&self) -> impl Iterator<Item = &CycleThread> {
         self.all()
     }
 
@@ -576,7 +576,7 @@ impl Cycles {
 
     /// The lines of a live view.
     pub fn rows(&self) -> Vec<ThreadRow> {
-        self.all().filter_map(Thread::row).chain(self.polling.rows()).collect()
+        self.all().filter_map(CycleThread::row).chain(self.polling.rows()).collect()
     }
 
     /// The top cause of delay of the last minute.
@@ -603,12 +603,12 @@ impl Cycles {
 }
 
 /// The response times of a thread for the flight recorder.
-fn watched_series(phase: &str, thread: &Thread) -> Option<Watched> {
+fn watched_series(phase: &str, thread: &CycleThread) -> Option<WatchedSeries> {
     let meta = thread.response_meta()?;
-    Some(Watched {
+    Some(WatchedSeries {
         phase: phase.to_owned(),
         series: meta.name.clone(),
-        whose: Whose::Thread(Tid(thread.tid())),
+        whose: SampleTask::Thread(Tid(thread.tid())),
         clock: Clock::Monotonic,
         waited: if thread.is_timed() { Waited::Timer } else { Waited::Interval },
         cpus: meta.cpus.clone(),

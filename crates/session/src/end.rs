@@ -4,7 +4,7 @@
 use crate::continuing::Continuation;
 use crate::exit::{Exit, Failure};
 use punctual_bundle::summary::Summary;
-use punctual_bundle::{BundleError, BundleWriter, Ending, Outcome, Planned, Verdict};
+use punctual_bundle::{BundleError, BundleWriter, Outcome, PlannedRequests, RunEnding, Verdict};
 use punctual_core::Finding;
 use punctual_core::event::Recorded;
 use punctual_host::environment::Environment;
@@ -12,7 +12,7 @@ use punctual_host::files::Root;
 use punctual_stats::{PhaseView, RunView};
 use std::path::Path;
 
-pub struct Measured<'a> {
+pub struct MeasuredRun<'a> {
     pub phases: &'a [PhaseView<'a>],
     pub found: &'a [Finding],
     pub recorded: Option<&'a Recorded>,
@@ -34,7 +34,7 @@ pub struct Further {
     pub baseline: Option<Box<dyn EarlierRuns>>,
 }
 
-pub struct Ended {
+pub struct RunEnd {
     /// The figures with the final verdict, unless there was trouble.
     pub summary: Summary,
     pub exit: Exit,
@@ -48,14 +48,14 @@ pub struct Ended {
 pub fn end(
     mut writer: BundleWriter,
     outcome: Outcome,
-    measured: Measured<'_>,
+    measured: MeasuredRun<'_>,
     further: &Further,
     conclude: impl FnOnce(&Verdict) -> Result<(), Failure>,
-) -> Ended {
+) -> RunEnd {
     let (summary, exit) = judge(&mut writer, outcome, measured);
     let mut directory = writer.directory().to_owned();
     let trouble = close(writer, &summary);
-    let mut ended = Ended { summary, exit, trouble };
+    let mut ended = RunEnd { summary, exit, trouble };
     if let Some(continuation) = &further.continuation {
         ended.decide(continuation.finish());
         directory.clone_from(&continuation.bundle);
@@ -69,7 +69,7 @@ pub fn end(
     ended
 }
 
-impl Ended {
+impl RunEnd {
     fn decide(&mut self, with: Result<Summary, Failure>) {
         match with {
             Ok(summary) => (self.exit, self.summary) = (summary.verdict.exit(), summary),
@@ -84,7 +84,7 @@ impl Ended {
 pub fn judge(
     writer: &mut BundleWriter,
     outcome: Outcome,
-    mut measured: Measured<'_>,
+    mut measured: MeasuredRun<'_>,
 ) -> (Summary, Exit) {
     measured.unwritten.extend(close_environment(writer).err().map(|why| why.to_string()));
     let outcome = match (outcome, measured.unwritten.first()) {
@@ -92,12 +92,12 @@ pub fn judge(
         (outcome, _) => outcome,
     };
     writer.add_unwritten(measured.unwritten);
-    let mut ending = Ending { at: jiff::Timestamp::now(), outcome, exit_code: 0 };
+    let mut ending = RunEnding { at: jiff::Timestamp::now(), outcome, exit_code: 0 };
     writer.set_ending(ending.clone());
     let mut damage = Vec::new();
     let planned = writer.planned().unwrap_or_else(|why| {
         damage.push(why.to_string());
-        Planned::default()
+        PlannedRequests::default()
     });
     let mut summary = punctual_stats::summarize_run(&RunView {
         manifest: writer.manifest(),

@@ -58,7 +58,7 @@ pub enum Begun {
 
 /// The result of a round.
 #[derive(Debug, Default)]
-pub struct Round {
+pub struct EngineRound {
     /// The reason to end everything: a sample above its limit, a failed load.
     pub outcome: Option<Outcome>,
     /// No more will come. This is checked before taking the samples: those written before the end
@@ -66,22 +66,22 @@ pub struct Round {
     pub ended: bool,
 }
 
-pub trait Source {
+pub trait EngineSource {
     /// Why measuring failed.
     type Error;
     /// Prepares everything, and begins.
     fn begin(&mut self) -> Result<Begun, Self::Error>;
     /// Takes the samples since the round before.
-    fn round(&mut self) -> Result<Round, Self::Error>;
+    fn round(&mut self) -> Result<EngineRound, Self::Error>;
     fn checkpoint(&mut self);
     /// Updates the view, `elapsed` after the begin.
     fn refresh(&mut self, now: MonotonicNs, elapsed: Nanos);
     /// Stops and saves everything that was started. Returns the outcome.
-    fn finish(&mut self, ended: Ended<Self::Error>) -> Ended<Self::Error>;
+    fn finish(&mut self, ended: EarlyEnd<Self::Error>) -> EarlyEnd<Self::Error>;
 }
 
 /// The outcome of an end before the source's own, if there was one.
-pub type Ended<Error> = Result<Option<Outcome>, Error>;
+pub type EarlyEnd<Error> = Result<Option<Outcome>, Error>;
 
 pub struct Engine<'a> {
     pub clock: &'a dyn EngineClock,
@@ -91,7 +91,7 @@ pub struct Engine<'a> {
 
 impl Engine<'_> {
     /// Runs a source from begin to end; it is finished in any case.
-    pub fn run<S: Source>(&self, source: &mut S) -> Ended<S::Error> {
+    pub fn run<S: EngineSource>(&self, source: &mut S) -> EarlyEnd<S::Error> {
         let ended = source.begin().and_then(|begun| match begun {
             Begun::Measuring(schedule) => self.measure(source, schedule),
             Begun::Ended(outcome) => Ok(Some(outcome)),
@@ -99,7 +99,7 @@ impl Engine<'_> {
         source.finish(ended)
     }
 
-    fn measure<S: Source>(&self, source: &mut S, schedule: Schedule) -> Ended<S::Error> {
+    fn measure<S: EngineSource>(&self, source: &mut S, schedule: Schedule) -> EarlyEnd<S::Error> {
         let mut checkpoints = Due::every(Some(CHECKPOINT), self.clock.now());
         let mut views = Due::every(schedule.refresh, self.clock.now());
         loop {

@@ -14,12 +14,12 @@ pub struct Failure {
     /// The exit code of the command.
     pub exit: Exit,
     /// The error and its remedy.
-    pub parts: Vec<Part>,
+    pub parts: Vec<ErrorPart>,
 }
 
 /// A part of an error.
 #[derive(Debug)]
-pub enum Part {
+pub enum ErrorPart {
     /// May have several lines. Free of control characters of hostile input.
     Text(String),
     /// The errors in a file.
@@ -44,8 +44,8 @@ impl Failure {
     /// Renders the error for users.
     pub fn render(&self, colored: bool) -> String {
         let parts = self.parts.iter().map(|part| match part {
-            Part::Text(text) => text.clone(),
-            Part::Problems(problems) => problems.render(colored),
+            ErrorPart::Text(text) => text.clone(),
+            ErrorPart::Problems(problems) => problems.render(colored),
         });
         parts.collect::<Vec<_>>().join("\n")
     }
@@ -61,13 +61,13 @@ impl Failure {
 }
 
 /// Makes names and values from outside, which messages contain unchanged until here, harmless.
-fn harmless(message: impl Display) -> Vec<Part> {
-    vec![Part::Text(message.to_string().lines().map(plain).collect::<Vec<_>>().join("\n"))]
+fn harmless(message: impl Display) -> Vec<ErrorPart> {
+    vec![ErrorPart::Text(message.to_string().lines().map(plain).collect::<Vec<_>>().join("\n"))]
 }
 
 impl From<Problems> for Failure {
     fn from(problems: Problems) -> Failure {
-        Failure { exit: Exit::Refused, parts: vec![Part::Problems(problems)] }
+        Failure { exit: Exit::Refused, parts: vec![ErrorPart::Problems(problems)] }
     }
 }
 

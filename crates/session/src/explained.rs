@@ -9,7 +9,7 @@ mod wanted;
 mod windows;
 
 pub use moments::{TRACE_PHASE, threads};
-pub use wanted::{At, Wanted};
+pub use wanted::{TraceInstant, Wanted};
 
 use crate::exit::Failure;
 use crate::recorded;

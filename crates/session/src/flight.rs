@@ -13,7 +13,7 @@ mod watch;
 mod watched;
 mod worst_set;
 
-pub use watched::{Watched, Whose};
+pub use watched::{SampleTask, WatchedSeries};
 
 use crate::exit::Failure;
 use pacer::Pacer;
@@ -23,7 +23,9 @@ use punctual_bundle::{BundleError, WindowsWriter};
 use punctual_core::event::{Names, Recorded};
 use punctual_core::{Bytes, CpuSet, Fact, Finding, Sample, Severity};
 use punctual_plan::ExplainPlan;
-use punctual_record::{Attached, Mode, Recorder, Request, StartError, kernel_symbols};
+use punctual_record::{
+    AttachedPrograms, RecordMode, Recorder, Request, StartError, kernel_symbols,
+};
 use std::path::Path;
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread::JoinHandle;
@@ -69,7 +71,7 @@ impl Flight {
         plan: &ExplainPlan,
         cpus: CpuSet,
         thread_cpus: &CpuSet,
-    ) -> Result<(Flight, Attached), Failure> {
+    ) -> Result<(Flight, AttachedPrograms), Failure> {
         let rule = KeptRule {
             worst: plan.worst,
             above: plan.above,
@@ -80,7 +82,7 @@ impl Flight {
         let request = Request {
             buffer: usize::try_from(plan.buffer.0).unwrap_or(usize::MAX),
             stacks: plan.stacks,
-            mode: Mode::Flight,
+            mode: RecordMode::Flight,
             timers_only: plan.timers_only,
             ..Request::new(&plan.events, cpus)
         };
@@ -121,12 +123,12 @@ impl Flight {
     }
 
     /// Polls these series from now on, until [`Flight::settle`].
-    pub fn watch(&self, series: Vec<Watched>) {
+    pub fn watch(&self, series: Vec<WatchedSeries>) {
         let _ = self.commands.send(WatchCommand::Watch(series));
     }
 
     /// Polls these in addition; earlier ones keep their indexes.
-    pub fn watch_also(&self, series: Watched) {
+    pub fn watch_also(&self, series: WatchedSeries) {
         let _ = self.commands.send(WatchCommand::WatchAlso(Box::new(series)));
     }
 

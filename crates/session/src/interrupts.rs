@@ -16,14 +16,14 @@ pub fn interrupted() -> Failure {
 
 /// The requests by signals.
 #[derive(Clone)]
-pub struct Interrupts {
+pub struct SignalRequests {
     asked: Arc<AtomicBool>,
     hung_up: Arc<AtomicBool>,
 }
 
-impl Interrupts {
+impl SignalRequests {
     /// Handles the signals from now on.
-    pub fn listen() -> Result<Interrupts, Failure> {
+    pub fn listen() -> Result<SignalRequests, Failure> {
         let (asked, hung_up) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
         let cannot = |signal| {
             move |why| Failure::failed(format!("cannot listen for signal {signal}: {why}"))
@@ -38,7 +38,7 @@ impl Interrupts {
                 .and_then(|_| flag::register(signal, Arc::clone(&asked)))
                 .map_err(cannot(signal))?;
         }
-        let interrupts = Interrupts { asked, hung_up };
+        let interrupts = SignalRequests { asked, hung_up };
         let same = interrupts.clone();
         punctual_lab::end_waits_when(move || same.end_requested());
         Ok(interrupts)

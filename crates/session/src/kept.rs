@@ -5,12 +5,12 @@
 mod tests;
 
 use punctual_bundle::observed::ObservedSamples;
-use punctual_bundle::state::State;
+use punctual_bundle::state::SeriesState;
 use punctual_bundle::{BundleError, LineKeeper, SeriesAccount, SeriesMeta, SeriesWriter};
 use punctual_core::{
-    Clock, ClockNs, Fact, MonotonicNs, Nanos, Sample, SeriesData, SeriesShape, Window,
+    Clock, ClockNs, Fact, MonotonicNs, Nanos, Sample, SampleWindow, SeriesData, SeriesShape,
 };
-use punctual_measure::collect::{Recent, extend_window};
+use punctual_measure::collect::{RecentFigures, extend_window};
 use punctual_stats::SeriesView;
 use punctual_sys::{clock, pace};
 
@@ -21,8 +21,8 @@ const BINS: i64 = 4_096;
 pub struct KeptSeries {
     pub meta: SeriesMeta,
     /// The statistics so far, as in the bundle.
-    pub state: State,
-    pub recent: Option<Recent>,
+    pub state: SeriesState,
+    pub recent: Option<RecentFigures>,
     /// The breakdown of the samples, as in the bundle.
     pub account: Fact<SeriesAccount>,
     /// The samples that punctual itself delayed, if that is noticed while measuring.
@@ -30,7 +30,7 @@ pub struct KeptSeries {
     /// The first error with its files.
     trouble: Option<BundleError>,
     writer: SeriesWriter,
-    window: Option<Window>,
+    window: Option<SampleWindow>,
     /// Samples since the last save.
     pending: Vec<Sample>,
     /// Lines of five minutes, for runs of weeks.
@@ -48,8 +48,13 @@ impl KeptSeries {
     pub fn new(shape: SeriesShape, meta: SeriesMeta, mut writer: SeriesWriter) -> KeptSeries {
         writer.wait_before_writing(pace::between_samples);
         let data = SeriesData::new(shape);
-        let state =
-            State { data, usage: Fact::NotAsked, digest: None, samples_kept: 0, log_bytes: 0 };
+        let state = SeriesState {
+            data,
+            usage: Fact::NotAsked,
+            digest: None,
+            samples_kept: 0,
+            log_bytes: 0,
+        };
         KeptSeries {
             meta,
             state,
@@ -85,17 +90,18 @@ impl KeptSeries {
         let sample = Sample { seq, due: ClockNs(due.ns()), woke: ClockNs(woke.ns()), cpu };
         self.state.data.record(&sample, missed);
         let latency = sample.latency();
-        let one = Window { start: sample.due, count: 1, min: latency, max: latency, sum: latency };
+        let one =
+            SampleWindow { start: sample.due, count: 1, min: latency, max: latency, sum: latency };
         if let Some(ended) = extend_window(&mut self.window, one) {
             self.append_windows([ended]);
         }
         self.pending.push(sample);
-        self.came_in(Recent { count: 1, last: latency, max: latency });
+        self.came_in(RecentFigures { count: 1, last: latency, max: latency });
         sample
     }
 
     /// Counts samples that the statistics have.
-    pub fn came_in(&mut self, recent: Recent) {
+    pub fn came_in(&mut self, recent: RecentFigures) {
         if let Some(lines) = &mut self.lines {
             lines.extend(recent.max);
         }
@@ -113,7 +119,7 @@ impl KeptSeries {
     }
 
     /// Adds ended windows to the log.
-    pub fn append_windows(&mut self, windows: impl IntoIterator<Item = Window>) {
+    pub fn append_windows(&mut self, windows: impl IntoIterator<Item = SampleWindow>) {
         for window in windows {
             if self.trouble.is_none() {
                 let written = self.writer.append_window(&window);
@@ -139,7 +145,7 @@ impl KeptSeries {
         self.save(SeriesWriter::finish);
     }
 
-    fn save(&mut self, write: fn(&mut SeriesWriter, &State) -> Result<(), BundleError>) {
+    fn save(&mut self, write: fn(&mut SeriesWriter, &SeriesState) -> Result<(), BundleError>) {
         let pending = std::mem::take(&mut self.pending);
         self.append(&pending);
         (self.state.samples_kept, self.state.log_bytes) =

@@ -9,23 +9,25 @@ use punctual_bundle::summary::VerdictWord;
 use punctual_core::format::counted;
 use punctual_core::{Finding, Names, Severity};
 use punctual_explain::pairs::{
-    Detail, EndpointError, Pairing, PairingOptions, Prepared, Request, RequestError, document,
+    EndpointError, PairRequest, Pairing, PairingOptions, PreparedPairing, RequestError,
+    WorstDetail, document,
 };
 
 /// A limit and its result.
-pub type Judged = (String, LimitSummary);
+pub type JudgedLimit = (String, LimitSummary);
 
 /// Checks before the start that limits can be parsed: `names` are those known by then. The subject
 /// of a kernel event (a thread by its name) is known only while recording, and so are test points,
 /// if there may be any.
 pub fn check(limits: &[String], names: &Names, may_have_points: bool) -> Result<(), Failure> {
-    let mut wrong =
-        limits.iter().filter_map(|limit| match Request::find_limited(limit, names, None, None) {
+    let mut wrong = limits.iter().filter_map(|limit| {
+        match PairRequest::find_limited(limit, names, None, None) {
             Err(RequestError::Endpoint(EndpointError::UnknownDetail { .. })) => None,
             Err(RequestError::Endpoint(EndpointError::Unknown { .. })) if may_have_points => None,
             Err(why) => Some(format!("--limit '{limit}': {why}")),
             Ok(_) => None,
-        });
+        }
+    });
     match wrong.next() {
         None => Ok(()),
         Some(first) => {
@@ -35,7 +37,7 @@ pub fn check(limits: &[String], names: &Names, may_have_points: bool) -> Result<
 }
 
 /// Checks the limits (as written: `A->B < 100us`) against the recording of a bundle.
-pub fn judge(bundle: &Bundle, limits: &[String]) -> Vec<Judged> {
+pub fn judge(bundle: &Bundle, limits: &[String]) -> Vec<JudgedLimit> {
     if limits.is_empty() {
         return Vec::new();
     }
@@ -46,15 +48,15 @@ pub fn judge(bundle: &Bundle, limits: &[String]) -> Vec<Judged> {
     let names = opened.names();
     let (mut requests, mut judged) = (Vec::new(), Vec::new());
     for limit in limits {
-        match Request::find_limited(limit, names, None, None) {
+        match PairRequest::find_limited(limit, names, None, None) {
             Ok(request) => requests.push(request),
             Err(why) => judged.push(undecided(limit, why.to_string())),
         }
     }
-    let prepared = if Prepared::is_needed(&opened.recorded, &requests) {
-        Prepared::of(opened.events(), &requests)
+    let prepared = if PreparedPairing::is_needed(&opened.recorded, &requests) {
+        PreparedPairing::of(opened.events(), &requests)
     } else {
-        Prepared::default()
+        PreparedPairing::default()
     };
     let mut pairing = Pairing::new(
         PairingOptions { requests, everything: false },
@@ -63,14 +65,14 @@ pub fn judge(bundle: &Bundle, limits: &[String]) -> Vec<Judged> {
         &opened.recorded,
     );
     opened.events().for_each(|event| pairing.push(&event, |_| {}));
-    let detail = Detail { worst: 1, explained: 0 };
+    let detail = WorstDetail { worst: 1, explained: 0 };
     let document = document(&pairing.finish(names), detail, &[], names, &opened.recorded);
     judged.extend(of(&document));
     judged
 }
 
 /// A limit that cannot be decided.
-fn undecided(written: &str, why: String) -> Judged {
+fn undecided(written: &str, why: String) -> JudgedLimit {
     let end = written.find(['<', '=']).unwrap_or(written.len());
     let (name, limit) = written.split_at(end);
     let limit = LimitSummary {
@@ -82,7 +84,7 @@ fn undecided(written: &str, why: String) -> Judged {
     (name.trim().to_owned(), limit)
 }
 
-fn of(document: &PairsDocument) -> impl Iterator<Item = Judged> + '_ {
+fn of(document: &PairsDocument) -> impl Iterator<Item = JudgedLimit> + '_ {
     let pairs = document.pairs.iter().map(|pair| (&pair.name, &pair.limit, &pair.figures));
     let functions = document.functions.iter().map(|of| (&of.name, &of.limit, &of.figures));
     pairs.chain(functions).filter_map(|(name, limit, figures)| {
@@ -101,7 +103,7 @@ fn of(document: &PairsDocument) -> impl Iterator<Item = Judged> + '_ {
 }
 
 /// The finding of a limit that does not hold: a violation is `bad`, an undecided one a `warning`.
-pub fn finding((name, limit): &Judged) -> Option<Finding> {
+pub fn finding((name, limit): &JudgedLimit) -> Option<Finding> {
     let written = format!("{name} {}", limit.limit);
     let why = limit.reason.as_deref().unwrap_or_default();
     match limit.verdict {

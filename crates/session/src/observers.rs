@@ -57,7 +57,7 @@ mod tests {
     use super::*;
     use crate::cycles::testing::cycle;
     use punctual_core::CauseKind::{NonPreemptible, Observer, Preempted, SystemCall};
-    use punctual_core::cycle::{Culprit, TaskName};
+    use punctual_core::cycle::{CycleCulprit, TaskComm};
     use punctual_core::{CauseKind, Split};
 
     fn split(all: &[(CauseKind, i64)]) -> Split {
@@ -70,7 +70,7 @@ mod tests {
     fn time_taken_by_a_thread_of_punctual_is_an_observer_part() {
         let (time, behind) = (Nanos(100), Nanos(60));
         let delayed = Cycle {
-            culprit: Some(Culprit { tid: 9, name: TaskName::default(), time, behind }),
+            culprit: Some(CycleCulprit { tid: 9, name: TaskComm::default(), time, behind }),
             wake: split(&[(NonPreemptible, 50), (Preempted, 40), (SystemCall, 5)]),
             run: split(&[(Preempted, 70)]),
             ..cycle(0)

@@ -127,7 +127,7 @@ impl RunOptions {
         if !self.trace.is_empty() {
             // Other groups of events than in the plan.
             let planned = plan.record.take().unwrap_or_else(|| RecordPlan::usual(online.clone()));
-            let recording::Events { groups, tracepoints } =
+            let recording::KernelEvents { groups, tracepoints } =
                 recording::events(&self.trace, &Group::USUAL)?;
             plan.record = Some(RecordPlan { events: groups, tracepoints, ..planned });
         }

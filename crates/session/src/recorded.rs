@@ -9,7 +9,7 @@ mod samples;
 use crate::exit::Failure;
 use punctual_bundle::intervals::OccupancyDocument;
 use punctual_bundle::summary::RecordingSummary;
-use punctual_bundle::{Bundle, Recording};
+use punctual_bundle::{Bundle, RecordingReader};
 use punctual_core::MonotonicNs;
 use punctual_core::event::{Group, Names, Recorded};
 use punctual_core::merge::{Batches, Merge};
@@ -20,26 +20,26 @@ use punctual_explain::threads::{Coverage, Tracker};
 use std::collections::BTreeMap;
 
 /// The recording of a bundle, which can be read repeatedly.
-pub struct Opened<'b> {
+pub struct OpenedRecording<'b> {
     /// The recorded extent and the losses.
     pub recorded: Recorded,
     bundle: &'b Bundle,
-    recording: &'b Recording,
+    recording: &'b RecordingReader,
 }
 
 /// Events in the order of time; memory does not grow with their number.
-pub type Events<'b> = Merge<Box<dyn Batches + 'b>>;
+pub type EventStream<'b> = Merge<Box<dyn Batches + 'b>>;
 
 /// Opens the recording of a bundle; `None` if it has none.
-pub fn open(bundle: &Bundle) -> Option<Opened<'_>> {
+pub fn open(bundle: &Bundle) -> Option<OpenedRecording<'_>> {
     let recording = bundle.recording.as_ref()?;
     let mut recorded = recording.recorded();
     recorded.findings.extend(blocks::unreadable(recording));
-    Some(Opened { recorded, bundle, recording })
+    Some(OpenedRecording { recorded, bundle, recording })
 }
 
 /// The recording of a bundle; without one the request is wrong.
-pub fn required(bundle: &Bundle) -> Result<Opened<'_>, Failure> {
+pub fn required(bundle: &Bundle) -> Result<OpenedRecording<'_>, Failure> {
     let none = || {
         let path = bundle.directory.display();
         Failure::refused(format!("{path} has no recording of events; `punctual trace` makes one"))
@@ -56,7 +56,7 @@ pub fn readable(bundle: &Bundle) -> Result<(), Failure> {
     why.map_or(Ok(()), |why| Err(failed(why)))
 }
 
-impl<'b> Opened<'b> {
+impl<'b> OpenedRecording<'b> {
     /// The names of the numbers in events.
     pub fn names(&self) -> &'b Names {
         self.recording.names()
@@ -113,12 +113,12 @@ impl<'b> Opened<'b> {
         }
     }
 
-    pub fn events(&self) -> Events<'b> {
+    pub fn events(&self) -> EventStream<'b> {
         self.window(MonotonicNs(i64::MIN), MonotonicNs(i64::MAX))
     }
 
     /// The events from `from` to `to`, both included; blocks without any of them are not read.
-    pub fn window(&self, from: MonotonicNs, to: MonotonicNs) -> Events<'b> {
+    pub fn window(&self, from: MonotonicNs, to: MonotonicNs) -> EventStream<'b> {
         let kernel = blocks::sources(self.recording, from, to);
         Merge::new(kernel.chain(samples::sources(self.bundle, from, to)))
     }

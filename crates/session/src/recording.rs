@@ -13,23 +13,23 @@ mod wanted;
 
 use crate::exit::Failure;
 use drain::Drain;
-pub use progress::{Done, Progress};
+pub use progress::{RecordingProgress, RecordingResult};
 use punctual_core::{CpuSet, Finding, Policy, Priority};
-use punctual_record::Attached;
+use punctual_record::AttachedPrograms;
 use punctual_sys::attributes::{self, Scheduling};
 pub(crate) use sources::Sources;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
-pub use wanted::{BUFFER, Events, Wanted, WantedProbes, events};
+pub use wanted::{BUFFER, KernelEvents, RecordingWanted, WantedProbes, events};
 
 /// A recording in progress.
 pub struct Recording {
     /// `None` once stopped.
-    thread: Option<JoinHandle<Option<Done>>>,
+    thread: Option<JoinHandle<Option<RecordingResult>>>,
     stop: Arc<AtomicBool>,
-    progress: Arc<Progress>,
+    progress: Arc<RecordingProgress>,
     /// The requested items that cannot be recorded here, with reasons.
     pub findings: Vec<Finding>,
 }
@@ -39,13 +39,16 @@ impl Recording {
     ///
     /// # Errors
     /// Nothing requested can be recorded, or kernel events cannot and the request insists.
-    pub fn start(bundle: &Path, wanted: Wanted) -> Result<Recording, Failure> {
+    pub fn start(bundle: &Path, wanted: RecordingWanted) -> Result<Recording, Failure> {
         Recording::start_attached(bundle, wanted).map(|(recording, _)| recording)
     }
 
     /// Like [`Recording::start`], with the BPF programs of kernel events.
-    pub fn start_attached(bundle: &Path, wanted: Wanted) -> Result<(Recording, Attached), Failure> {
-        let (stop, progress) = (Arc::<AtomicBool>::default(), Arc::<Progress>::default());
+    pub fn start_attached(
+        bundle: &Path,
+        wanted: RecordingWanted,
+    ) -> Result<(Recording, AttachedPrograms), Failure> {
+        let (stop, progress) = (Arc::<AtomicBool>::default(), Arc::<RecordingProgress>::default());
         let (ready, started) = mpsc::sync_channel(1);
         let (bundle, its_stop, its_progress) =
             (bundle.to_owned(), Arc::clone(&stop), Arc::clone(&progress));
@@ -72,7 +75,7 @@ impl Recording {
     }
 
     /// The state of a recording.
-    pub fn progress(&self) -> &Progress {
+    pub fn progress(&self) -> &RecordingProgress {
         &self.progress
     }
 
@@ -82,11 +85,11 @@ impl Recording {
     }
 
     /// Stops: removes the recorders, writes the rest, and saves the document durably.
-    pub fn stop(mut self) -> Result<Done, Failure> {
+    pub fn stop(mut self) -> Result<RecordingResult, Failure> {
         self.end().ok_or_else(|| Failure::failed(DIED))
     }
 
-    fn end(&mut self) -> Option<Done> {
+    fn end(&mut self) -> Option<RecordingResult> {
         self.stop.store(true, Ordering::Relaxed);
         let thread = self.thread.take()?;
         thread.thread().unpark();

@@ -52,7 +52,7 @@ pub fn load(path: &Path, allow_unknown: bool) -> Result<Loaded, Failure> {
 }
 
 /// An experiment as requested: read, not parsed.
-pub struct Asked {
+pub struct ExperimentRequest {
     /// The file, or its substitute in messages.
     pub path: PathBuf,
     /// The bytes of the file.
@@ -66,27 +66,37 @@ pub struct Asked {
     pub target: Option<String>,
 }
 
-impl Asked {
+impl ExperimentRequest {
     /// An experiment from a file.
     pub fn of_file(
         path: &Path,
         allow_unknown: bool,
         options: &RunOptions,
-    ) -> Result<Asked, Failure> {
-        Ok(Asked { allow_unknown, ..Asked::of_text(path, read(path)?, options) })
+    ) -> Result<ExperimentRequest, Failure> {
+        Ok(ExperimentRequest {
+            allow_unknown,
+            ..ExperimentRequest::of_text(path, read(path)?, options)
+        })
     }
 
     /// An experiment without a file; messages show `path` instead.
-    pub fn of_text(path: &Path, bytes: Vec<u8>, options: &RunOptions) -> Asked {
+    pub fn of_text(path: &Path, bytes: Vec<u8>, options: &RunOptions) -> ExperimentRequest {
         let stamp = jiff::Zoned::now().strftime("%Y%m%d-%H%M%S").to_string();
         let (force, target) = (options.force, options.target.clone());
-        Asked { path: path.to_owned(), bytes, allow_unknown: false, stamp, force, target }
+        ExperimentRequest {
+            path: path.to_owned(),
+            bytes,
+            allow_unknown: false,
+            stamp,
+            force,
+            target,
+        }
     }
 
     /// An experiment without a file or options.
-    pub fn of_plain_text(path: &Path, bytes: Vec<u8>) -> Asked {
+    pub fn of_plain_text(path: &Path, bytes: Vec<u8>) -> ExperimentRequest {
         let (path, stamp) = (path.to_owned(), String::new());
-        Asked { path, bytes, allow_unknown: false, stamp, force: false, target: None }
+        ExperimentRequest { path, bytes, allow_unknown: false, stamp, force: false, target: None }
     }
 
     fn options(&self) -> LoadOptions {

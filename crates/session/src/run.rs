@@ -34,14 +34,14 @@ use crate::cycles::Cycles;
 use crate::end::Further;
 use crate::exit::Failure;
 use crate::flight::{self, Flight};
-use crate::interrupts::Interrupts;
+use crate::interrupts::SignalRequests;
 use crate::machine;
 use crate::messages::Listener;
 use crate::metrics::MetricsFile;
 use crate::notify::ServiceManager;
-use crate::recording::{Recording, Wanted};
+use crate::recording::{Recording, RecordingWanted};
 use crate::request::{self, Loaded};
-use crate::unfinished::Unfinished;
+use crate::unfinished::UnfinishedBundle;
 use crate::violation::ViolationHook;
 use calibration::{Recorders, Setup};
 use companion::Companion;
@@ -64,7 +64,7 @@ use state::Run;
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
-use watcher::Watcher;
+use watcher::RunWatcher;
 
 /// The inputs of a run besides its plan.
 pub struct RunContext {
@@ -85,11 +85,11 @@ pub fn run(
     plan: &Plan,
     loaded: &Loaded,
     context: RunContext,
-    watcher: &mut dyn Watcher,
+    watcher: &mut dyn RunWatcher,
 ) -> Result<FinishedRun, Failure> {
     let seeded = plan.seeded();
     let files = Root::system();
-    let interrupts = Interrupts::listen()?;
+    let interrupts = SignalRequests::listen()?;
     open_files(plan)?;
     watcher.preparing("checking the requirements of the experiment");
     rehearse(plan)?;
@@ -98,13 +98,13 @@ pub fn run(
         BundleWriter::create(&plan.output, &plan.name, origin).map_err(Failure::refused)?;
     // If nothing was started, nothing is left behind. Dropping a partition undoes it, at any early
     // return.
-    let mut unfinished = Unfinished::of(writer.directory());
-    let make = |asked| partition::Held::make(asked, context.messages);
+    let mut unfinished = UnfinishedBundle::of(writer.directory());
+    let make = |asked| partition::HeldPartition::make(asked, context.messages);
     let (made, found) = plan.partition.as_ref().map(make).transpose()?.unzip();
     let partition = match made {
         Some(made) => Some(made),
         None if context.attached.is_some() => None,
-        None => partition::Held::join(plan, context.messages)?,
+        None => partition::HeldPartition::join(plan, context.messages)?,
     };
     // An attachment has no experiment file.
     let file = context.attached.is_none().then_some(loaded);
@@ -147,7 +147,7 @@ pub fn run(
     let phases = ran.as_ref().map_or(&[][..], |(phases, _)| phases);
     let finished: Vec<_> =
         run.companions.drain(..).map(|companion| companion.finish(phases)).collect();
-    let left = run.partition.take().and_then(partition::Held::undo);
+    let left = run.partition.take().and_then(partition::HeldPartition::undo);
     memory::unlock_all();
     let (phases, outcome) = ran.map_err(Failure::refused)?;
     unfinished.keep();
@@ -172,7 +172,7 @@ fn write_request(
 }
 
 /// Measures the cost of recording, if planned; the bundle has the result, or why there is none.
-fn calibrate(run: &mut Run, watcher: &mut dyn Watcher) -> Result<(), BundleError> {
+fn calibrate(run: &mut Run, watcher: &mut dyn RunWatcher) -> Result<(), BundleError> {
     let wanted = match &run.attached {
         None => run.plan.calibration(),
         Some(attached) if attached.program.is_none() => Fact::NotAsked,
@@ -215,8 +215,8 @@ fn companions(
     let Run { writer, findings, attached, .. } = run;
     let (bundle, cpus) = (writer.directory(), &plan.controller_cpus);
     let backend = attached.as_ref().map_or(Backend::Auto, |attached| attached.backend);
-    let by_backend = |wanted: Wanted| Wanted { backend, ..wanted };
-    let record = |record| Recording::start(bundle, by_backend(Wanted::of(record, cpus)));
+    let by_backend = |wanted: RecordingWanted| RecordingWanted { backend, ..wanted };
+    let record = |record| Recording::start(bundle, by_backend(RecordingWanted::of(record, cpus)));
     let mut recording = plan.record.as_ref().map(record).transpose()?;
     let explain = plan.explain.as_ref().filter(|explain| explain.worst > 0);
     let mut flight = None;
@@ -235,7 +235,8 @@ fn companions(
                 findings.push(instead_of_flight(message.to_owned(), &why));
             }
             Err(why) if plan.record.is_none() && foreign_ids().is_none() => {
-                let wanted = Wanted::instead_of_flight(explain, online, cpus, flight::ROOM.0);
+                let wanted =
+                    RecordingWanted::instead_of_flight(explain, online, cpus, flight::ROOM.0);
                 let started = Recording::start(bundle, by_backend(wanted));
                 let Ok(started) = started else { return Err(why) };
                 recording = Some(started);
@@ -249,7 +250,7 @@ fn companions(
             Err(why) => return Err(why),
         }
     }
-    let accounting = accounting::State::start(plan, findings);
+    let accounting = accounting::AccountingState::start(plan, findings);
     let hook = |command: &String| ViolationHook::new(command.clone(), bundle);
     // Windows and accounts are written before a command starts that may read them.
     let all = [

@@ -18,13 +18,13 @@ pub use foreign::{import, recognizes};
 use crate::cycles::series::SeriesPlace;
 use crate::cycles::source::{CycleRecorder, EventCycles};
 use crate::cycles::{CycleOptions, Cycles};
-use crate::end::{self, Ended, Further, Measured};
+use crate::end::{self, Further, MeasuredRun, RunEnd};
 use crate::exit::{Exit, Failure};
-use crate::recorded::{self, Opened};
+use crate::recorded::{self, OpenedRecording};
 use punctual_bundle::{Bundle, BundleWriter, Outcome, PhaseMeta};
 use punctual_core::event::{Group, Names, Recorded};
 use punctual_core::{Event, Finding, Missing, Severity};
-use punctual_explain::cycles::stream::{Calls, Shown, Stream, missing};
+use punctual_explain::cycles::stream::{CycleStream, ShownKinds, SyscallNumbers, missing};
 use punctual_explain::gaps::Gaps;
 use punctual_explain::moments::WakeUps;
 use punctual_stats::PhaseView;
@@ -71,11 +71,11 @@ pub trait TraceReader {
     /// The next event in the order of time; an error is the last.
     fn next_event(&mut self) -> Option<Result<Event, String>>;
     /// The facts about the trace, once the last event was read.
-    fn about(&self) -> About;
+    fn about(&self) -> TraceExtent;
 }
 
 /// The extent of a trace and the names in it.
-pub struct About {
+pub struct TraceExtent {
     /// The recorded extent and the losses.
     pub recorded: Recorded,
     /// The names of the numbers in its events.
@@ -118,7 +118,7 @@ pub fn cycles_of(
 /// Finds the threads with cycles, fills their series, and ends the bundle.
 fn add_cycles(
     writer: BundleWriter,
-    opened: &Opened<'_>,
+    opened: &OpenedRecording<'_>,
     mut options: CycleOptions,
     seen: &BTreeMap<String, u64>,
 ) -> Result<Converted, Failure> {
@@ -133,12 +133,12 @@ fn add_cycles(
     writer.write_phase(0, &phase).map_err(Failure::failed)?;
     let mut findings = limits(recorded);
     let gaps = if recorded.lost() > 0 { Gaps::of(opened.events()) } else { Gaps::default() };
-    let shown = Shown::of_recording(recorded, names);
+    let shown = ShownKinds::of_recording(recorded, names);
     let mut wakeups = WakeUps::default();
     // Without switches nothing is known of any thread.
     let events = shown.is_some().then(|| opened.events()).into_iter().flatten();
-    let shown = shown.unwrap_or_else(|| Shown::of(&[], false));
-    let stream = Stream::new(Calls::of(&names.syscalls), shown, gaps);
+    let shown = shown.unwrap_or_else(|| ShownKinds::of(&[], false));
+    let stream = CycleStream::new(SyscallNumbers::of(&names.syscalls), shown, gaps);
     let source = CycleRecorder::of_recording(EventCycles::new(stream, Some(names)), Vec::new());
     let mut cycles = Cycles::of_recording(options, source, names.syscalls.clone());
     let mut next = 0;
@@ -181,8 +181,8 @@ fn add_cycles(
     }
     let outcome = breaks_off.unwrap_or(Outcome::Completed);
     let views = [PhaseView { meta: &phase, series: cycles.views().collect() }];
-    let measured = Measured { phases: &views, found: &findings, recorded: None, unwritten };
-    let Ended { exit, trouble, .. } =
+    let measured = MeasuredRun { phases: &views, found: &findings, recorded: None, unwritten };
+    let RunEnd { exit, trouble, .. } =
         end::end(writer, outcome, measured, &Further::default(), |_| Ok(()));
     if let Some(trouble) = trouble {
         return Err(trouble.of_result(exit));

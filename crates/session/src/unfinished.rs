@@ -4,12 +4,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Removes the bundle's directory when dropped, unless it is kept before.
-pub struct Unfinished(Option<PathBuf>);
+pub struct UnfinishedBundle(Option<PathBuf>);
 
-impl Unfinished {
+impl UnfinishedBundle {
     /// The bundle of this new directory.
-    pub fn of(directory: &Path) -> Unfinished {
-        Unfinished(Some(directory.to_owned()))
+    pub fn of(directory: &Path) -> UnfinishedBundle {
+        UnfinishedBundle(Some(directory.to_owned()))
     }
 
     /// Keeps the bundle in any case: measuring has begun.
@@ -18,7 +18,7 @@ impl Unfinished {
     }
 }
 
-impl Drop for Unfinished {
+impl Drop for UnfinishedBundle {
     fn drop(&mut self) {
         if let Some(directory) = &self.0 {
             // A file that cannot be removed is not ours, or the user will see it.

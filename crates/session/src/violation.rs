@@ -4,7 +4,7 @@
 //! the CPUs of that thread, in a process group of its own, so that Ctrl-C ends the run alone.
 
 use punctual_bundle::Member;
-use punctual_core::{Comparison, Finding, Metric, Nanos, Requirement, Severity};
+use punctual_core::{BoundComparison, Finding, Metric, Nanos, Requirement, Severity};
 use punctual_stats::{SeriesView, Violation, first_violation};
 use punctual_sys::children;
 use std::io;
@@ -19,33 +19,33 @@ const OUTPUT: &str = "on-violation.log";
 const END_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The violation and its series.
-struct Found {
+struct FoundViolation {
     /// The path `phase/series`.
     series: String,
     violation: Violation,
 }
 
-enum State {
+enum ViolationState {
     /// No violation so far.
     Waiting,
     /// A violation was found: the command is started once the bundle holds the worst sample.
-    Found(Found),
-    Running(Found, Child),
-    Ended(Found, io::Result<ExitStatus>),
+    Found(FoundViolation),
+    Running(FoundViolation, Child),
+    Ended(FoundViolation, io::Result<ExitStatus>),
 }
 
 /// The command and its state.
 pub struct ViolationHook {
     command: String,
     bundle: PathBuf,
-    state: State,
+    state: ViolationState,
 }
 
 impl ViolationHook {
     /// Creates the hook of the run that writes this bundle.
     pub fn new(command: String, bundle: &Path) -> ViolationHook {
         let bundle = std::path::absolute(bundle).unwrap_or_else(|_| bundle.to_owned());
-        ViolationHook { command, bundle, state: State::Waiting }
+        ViolationHook { command, bundle, state: ViolationState::Waiting }
     }
 
     /// Examines these series of a phase, unless a violation was found already.
@@ -55,43 +55,43 @@ impl ViolationHook {
         series: impl IntoIterator<Item = SeriesView<'v>>,
         ended: bool,
     ) {
-        if !matches!(self.state, State::Waiting) {
+        if !matches!(self.state, ViolationState::Waiting) {
             return;
         }
         let found = series.into_iter().find_map(|view| {
             let violation = first_violation(&view, ended)?;
-            Some(Found { series: format!("{phase}/{}", view.meta.name), violation })
+            Some(FoundViolation { series: format!("{phase}/{}", view.meta.name), violation })
         });
         if let Some(found) = found {
-            self.state = State::Found(found);
+            self.state = ViolationState::Found(found);
         }
     }
 
     /// A latency above `stop_above` ended the run.
     pub fn stopped_above(&mut self, series: String, latency: Nanos, limit: Nanos) {
-        if matches!(self.state, State::Waiting) {
+        if matches!(self.state, ViolationState::Waiting) {
             let requirement = Requirement {
                 metric: Metric::Max,
-                comparison: Comparison::LessOrEqual,
+                comparison: BoundComparison::LessOrEqual,
                 bound: limit.ns(),
             };
             let violation = Violation { requirement, figure: latency.ns() as f64 };
-            self.state = State::Found(Found { series, violation });
+            self.state = ViolationState::Found(FoundViolation { series, violation });
         }
     }
 
     /// Starts the command if a violation was found; the bundle holds its sample by now. Does not
     /// wait.
     pub fn advance(&mut self) {
-        self.state = match std::mem::replace(&mut self.state, State::Waiting) {
-            State::Found(found) => match start(&self.command, &self.bundle, &found) {
-                Ok(child) => State::Running(found, child),
-                Err(why) => State::Ended(found, Err(why)),
+        self.state = match std::mem::replace(&mut self.state, ViolationState::Waiting) {
+            ViolationState::Found(found) => match start(&self.command, &self.bundle, &found) {
+                Ok(child) => ViolationState::Running(found, child),
+                Err(why) => ViolationState::Ended(found, Err(why)),
             },
-            State::Running(found, mut child) => match child.try_wait() {
-                Ok(None) => State::Running(found, child),
-                Ok(Some(status)) => State::Ended(found, Ok(status)),
-                Err(why) => State::Ended(found, Err(why)),
+            ViolationState::Running(found, mut child) => match child.try_wait() {
+                Ok(None) => ViolationState::Running(found, child),
+                Ok(Some(status)) => ViolationState::Ended(found, Ok(status)),
+                Err(why) => ViolationState::Ended(found, Err(why)),
             },
             other => other,
         };
@@ -103,20 +103,24 @@ impl ViolationHook {
         loop {
             self.advance();
             match &self.state {
-                State::Running(..) if Instant::now() < until => {
+                ViolationState::Running(..) if Instant::now() < until => {
                     std::thread::sleep(Duration::from_millis(20));
                 }
                 _ => break,
             }
         }
         let (found, what) = match self.state {
-            State::Waiting | State::Found(_) => return None,
-            State::Running(found, child) => {
+            ViolationState::Waiting | ViolationState::Found(_) => return None,
+            ViolationState::Running(found, child) => {
                 (found, Err(format!("still runs (process {}) and was left alone", child.id())))
             }
-            State::Ended(found, Ok(status)) if status.success() => (found, Ok(())),
-            State::Ended(found, Ok(status)) => (found, Err(format!("ended with {status}"))),
-            State::Ended(found, Err(why)) => (found, Err(format!("could not be run: {why}"))),
+            ViolationState::Ended(found, Ok(status)) if status.success() => (found, Ok(())),
+            ViolationState::Ended(found, Ok(status)) => {
+                (found, Err(format!("ended with {status}")))
+            }
+            ViolationState::Ended(found, Err(why)) => {
+                (found, Err(format!("could not be run: {why}")))
+            }
         };
         let evidence = format!("{} = {}", found.violation.requirement.metric, found.value());
         let requirement = found.violation.requirement;
@@ -139,7 +143,7 @@ impl ViolationHook {
     }
 }
 
-impl Found {
+impl FoundViolation {
     /// The figure as whole ns, or as a count.
     fn value(&self) -> String {
         match self.violation.requirement.metric.is_time() {
@@ -149,7 +153,7 @@ impl Found {
     }
 }
 
-fn start(command: &str, bundle: &Path, found: &Found) -> io::Result<Child> {
+fn start(command: &str, bundle: &Path, found: &FoundViolation) -> io::Result<Child> {
     let output = Member::root(bundle).join(OUTPUT).append()?;
     let Violation { requirement, figure } = found.violation;
     let mut shell = Command::new("/bin/sh");

@@ -3,15 +3,15 @@
 //!
 //!     cargo run --release -p punctual-analyze --example baselines [HISTORIES]
 
-use punctual_stats::baseline::{Machine, Noise, Simulated, simulate};
+use punctual_stats::baseline::{SimulatedMachine, SimulatedNoise, SimulationResult, simulate};
 
 /// One in this many runs of the longest histories is judged; of the others, the last.
 const EVERY: usize = 8;
 
 /// Figures of consecutive runs of one machine: fixtures/baselines/README.md.
 const RECORDED: &str = include_str!("../../../fixtures/baselines/runs.tsv");
-fn recorded(stretch: usize) -> Noise {
-    Noise::recorded(RECORDED, stretch).expect("figures in fixtures/baselines/runs.tsv")
+fn recorded(stretch: usize) -> SimulatedNoise {
+    SimulatedNoise::recorded(RECORDED, stretch).expect("figures in fixtures/baselines/runs.tsv")
 }
 
 fn main() {
@@ -21,16 +21,16 @@ fn main() {
     );
     println!("|---|---|---|---|");
     let all = [
-        (Noise::Normal, "normal"),
-        (Noise::Heavy, "heavy tails (t, 3)"),
+        (SimulatedNoise::Normal, "normal"),
+        (SimulatedNoise::Heavy, "heavy tails (t, 3)"),
         (recorded(1), "recorded, in any order"),
         (recorded(5), "recorded, in stretches of 5"),
     ];
     for (noise, words) in all {
         for runs in [20, 30, 50, 100] {
-            let machine = Machine { noise: noise.clone(), runs, step: 2.3 };
+            let machine = SimulatedMachine { noise: noise.clone(), runs, step: 2.3 };
             let every = if runs == 100 { EVERY } else { runs - 13 };
-            let Simulated { judged, false_alarms, steps, noticed } =
+            let SimulationResult { judged, false_alarms, steps, noticed } =
                 simulate(&machine, histories, every, 1);
             let share = |part: usize, of: usize| 100.0 * part as f64 / of.max(1) as f64;
             println!(

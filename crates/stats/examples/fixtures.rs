@@ -9,12 +9,14 @@
 use punctual_bundle::import::{ImportOptions, import};
 use punctual_bundle::load::{CpuLoad, Shares};
 use punctual_bundle::meta::{LoadMeta, MeasureMeta};
-use punctual_bundle::state::{State, ThreadUsage};
-use punctual_bundle::{Bundle, BundleWriter, Completeness, Ending, Outcome, PhaseMeta, SeriesMeta};
+use punctual_bundle::state::{SeriesState, ThreadUsage};
+use punctual_bundle::{
+    Bundle, BundleWriter, Completeness, Outcome, PhaseMeta, RunEnding, SeriesMeta,
+};
 use punctual_core::notes::Absent;
 use punctual_core::{
     Cell, Clock, ClockCost, ClockNs, Column, CpuSet, Fact, Figure, Finding, Nanos, Notes, Sample,
-    SeriesData, SeriesShape, Severity, Table, Tolerance, Validation, Window,
+    SampleWindow, SeriesData, SeriesShape, Severity, Table, Tolerance, Validation,
 };
 use punctual_host::environment::{self, Environment};
 use punctual_host::files::Root;
@@ -115,7 +117,7 @@ impl Maker {
             writer.append(second)?;
             writer.append_window(&window(second))?;
         }
-        let mut state = State {
+        let mut state = SeriesState {
             data: SeriesData::new(shape),
             usage,
             digest: None,
@@ -124,7 +126,12 @@ impl Maker {
         };
         // As in a run: a checkpoint before the first sample, one later, and the final statistics.
         writer.checkpoint(&state)?;
-        state = State { data, samples_kept: writer.kept(), log_bytes: writer.log_bytes(), ..state };
+        state = SeriesState {
+            data,
+            samples_kept: writer.kept(),
+            log_bytes: writer.log_bytes(),
+            ..state
+        };
         writer.checkpoint(&state)?;
         if ended {
             writer.finish(&state)?;
@@ -135,7 +142,7 @@ impl Maker {
     fn finish(self, outcome: Outcome, exit_code: u8, findings: &[Finding]) -> Made {
         self.writer.write_findings(findings)?;
         let at = self.created + jiff::SignedDuration::from_secs(8);
-        let ending = Ending { at, outcome, exit_code };
+        let ending = RunEnding { at, outcome, exit_code };
         let mut bundle = Bundle::open(self.writer.directory())?;
         bundle.manifest.ending = Some(ending.clone());
         bundle.completeness = Completeness::Whole;
@@ -143,9 +150,9 @@ impl Maker {
     }
 }
 
-fn window(samples: &[Sample]) -> Window {
+fn window(samples: &[Sample]) -> SampleWindow {
     let latencies = || samples.iter().map(Sample::latency);
-    Window {
+    SampleWindow {
         start: samples[0].due,
         count: samples.len() as u64,
         min: latencies().min().unwrap_or_default(),

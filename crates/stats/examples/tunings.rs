@@ -3,15 +3,15 @@
 //!     cargo run --release -p punctual-analyze --example tunings [TUNINGS [SETTINGS]]
 
 use punctual_core::Nanos;
-use punctual_stats::tune::scenarios::{Counted, all, simulate};
-use punctual_stats::tune::simulated::Recorded;
-use punctual_stats::tune::{Design, Options};
+use punctual_stats::tune::scenarios::{TuningCounts, all, simulate};
+use punctual_stats::tune::simulated::RecordedMachine;
+use punctual_stats::tune::{Design, TuningOptions};
 
 fn main() {
     let mut numbers = std::env::args().skip(1).filter_map(|n| n.parse().ok());
     let tunings = numbers.next().unwrap_or(1_000);
     let settings = numbers.next().unwrap_or(20);
-    let recorded = Recorded::read(include_str!("../../../fixtures/tune/blocks.txt"));
+    let recorded = RecordedMachine::read(include_str!("../../../fixtures/tune/blocks.txt"));
     let recorded = recorded.expect("the fixture is whole");
     println!(
         "| design | figure, block | machine | false *better* | false *worse* | found | no effect, \
@@ -26,7 +26,7 @@ fn main() {
         for (percentile, seconds) in [(99.9, 10), (99.0, 5)] {
             let block = Nanos(seconds * 1_000_000_000);
             let noise = recorded.logs(percentile, seconds as usize);
-            let options = Options { design, block, ..Options::default() };
+            let options = TuningOptions { design, block, ..TuningOptions::default() };
             for scenario in all(settings) {
                 let counted = simulate(&scenario, &noise, &options, tunings);
                 println!(
@@ -39,12 +39,12 @@ fn main() {
     }
 }
 
-fn row(counted: &Counted) -> String {
+fn row(counted: &TuningCounts) -> String {
     let share = |part: usize, of: usize| match of {
         0 => " – |".to_owned(),
         _ => format!(" {:.1} % |", 100.0 * part as f64 / of as f64),
     };
-    let Counted { tunings, sets, called_none, .. } = *counted;
+    let TuningCounts { tunings, sets, called_none, .. } = *counted;
     share(counted.falsely_better, tunings)
         + &share(counted.falsely_worse, tunings)
         + &share(counted.found, counted.to_find)

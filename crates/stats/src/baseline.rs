@@ -26,12 +26,14 @@ mod scan;
 mod simulated;
 mod trend;
 
-pub use changes::Changes;
-pub use effect::{Shift, shift, smallest_step};
+pub use changes::RunChanges;
+pub use effect::{LevelShift, shift, smallest_step};
 pub use leap::{Leap, needed};
-pub use levels::{Level, levels};
+pub use levels::{FigureLevel, levels};
 pub use runs::{changed, figures, hold, kept};
-pub use simulated::{Followed, Machine, Noise, Quiet, Simulated, follow, quiet, simulate};
+pub use simulated::{
+    Followed, Quiet, SimulatedMachine, SimulatedNoise, SimulationResult, follow, quiet, simulate,
+};
 pub use trend::trend;
 
 use crate::Random;
@@ -60,7 +62,7 @@ const SEED: u64 = 0x5eed_0ba5;
 
 /// One figure of every run, oldest first; `None` for a run without it.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Figure {
+pub struct RunFigures {
     /// `phase/series p99`, …
     pub name: String,
     /// In ns, or as a count.
@@ -73,52 +75,52 @@ pub struct Figure {
 
 /// The verdict on the newest run.
 #[derive(Clone, PartialEq, Debug)]
-pub enum Judged {
+pub enum RunJudgement {
     /// This many more runs are needed.
     TooFew(usize),
-    Known(Known),
+    Known(NewestJudgement),
 }
 
 /// The judgement on the newest run.
 #[derive(Clone, PartialEq, Debug, Default)]
-pub struct Known {
+pub struct NewestJudgement {
     /// Worse figures, each with the start of its new level.
-    pub worse: Vec<Step>,
+    pub worse: Vec<LevelStep>,
     /// Figures whose newest runs are far outside of everything before, but too few to decide.
     pub leaps: Vec<Leap>,
 }
 
-impl Judged {
+impl RunJudgement {
     pub fn is_worse(&self) -> bool {
-        matches!(self, Judged::Known(known) if !known.worse.is_empty())
+        matches!(self, RunJudgement::Known(known) if !known.worse.is_empty())
     }
 }
 
 /// A new level of a figure.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Step {
+pub struct LevelStep {
     /// The index of the figure.
     pub figure: usize,
     /// The first run of the new level.
     pub at: usize,
     /// The size of the step.
-    pub shift: Shift,
+    pub shift: LevelShift,
 }
 
 /// Judges the last of these runs by all before it, without earlier changes.
-pub fn judge(figures: &[Figure]) -> Judged {
-    Changes::default().judge(figures)
+pub fn judge(figures: &[RunFigures]) -> RunJudgement {
+    RunChanges::default().judge(figures)
 }
 
 /// New levels as pairs of figure index and start.
-fn news(figures: &[Figure]) -> Vec<(usize, usize)> {
+fn news(figures: &[RunFigures]) -> Vec<(usize, usize)> {
     let scored = Scored::of(figures);
     if scored.is_quiet() {
         return Vec::new();
     }
     let mut random = Random::seeded(SEED);
     let first = scored.orders(FIRST_ORDERS, &mut random);
-    let is_open = |found: &scan::Found| first.chance(found.news) <= NO_CHANCE;
+    let is_open = |found: &scan::LevelEvidence| first.chance(found.news) <= NO_CHANCE;
     if !scored.found(&first).iter().any(is_open) {
         return Vec::new();
     }
@@ -132,13 +134,13 @@ fn news(figures: &[Figure]) -> Vec<(usize, usize)> {
 
 /// Whether the newest runs are still above those before `at`: an earlier level that is over does
 /// not count against the newest run.
-fn has_stayed(figure: &Figure, at: usize) -> bool {
+fn has_stayed(figure: &RunFigures, at: usize) -> bool {
     let runs = figure.values.len();
     let newest = at.max(runs.saturating_sub(WITHIN));
     effect::chance_of_above(&figure.known(0..at), &figure.known(newest..runs)) <= STILL
 }
 
-impl Figure {
+impl RunFigures {
     /// Its values in these runs.
     fn known(&self, runs: std::ops::Range<usize>) -> Vec<f64> {
         self.values[runs].iter().copied().flatten().collect()

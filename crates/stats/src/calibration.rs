@@ -1,10 +1,10 @@
 //! The latency that recording adds to a thread, from alternating measurements without and with it.
 
-use punctual_bundle::calibration::Shift;
+use punctual_bundle::calibration::PercentileShift;
 
 /// Latencies measured in turn, in ns.
 #[derive(Clone, Debug, Default)]
-pub struct Turn {
+pub struct TurnLatencies {
     pub without: Vec<i64>,
     pub with: Vec<i64>,
 }
@@ -19,17 +19,18 @@ const CONFIDENCE: f64 = 0.95;
 /// The shift is the median of the differences within turns, so that drift over turns affects
 /// neither side. Its interval is between two of the ordered differences (sign test), which assumes
 /// nothing of their distribution.
-pub fn shifts(turns: &[Turn]) -> Vec<Shift> {
+pub fn shifts(turns: &[TurnLatencies]) -> Vec<PercentileShift> {
     let Some(outside) = outside(turns.len()) else { return Vec::new() };
     let blocks = || turns.iter().flat_map(|turn| [&turn.without, &turn.with]);
     let fewest = blocks().map(Vec::len).min().unwrap_or(0);
     let of = |(percentile, _): (f64, usize)| {
-        let added = |turn: &Turn| rank(&turn.with, percentile) - rank(&turn.without, percentile);
+        let added =
+            |turn: &TurnLatencies| rank(&turn.with, percentile) - rank(&turn.without, percentile);
         let mut added: Vec<i64> = turns.iter().map(added).collect();
         added.sort_unstable();
         let (low_ns, high_ns) = (added[outside], added[added.len() - 1 - outside]);
         let without: Vec<i64> = turns.iter().flat_map(|turn| &turn.without).copied().collect();
-        Shift {
+        PercentileShift {
             percentile,
             without_ns: rank(&without, percentile),
             added_ns: middle(&added),
@@ -87,11 +88,11 @@ mod tests {
     }
 
     /// Latencies around 20 µs, rising by 50 ns per turn; `added` while recorded.
-    fn turns(random: &mut Random, added: i64) -> Vec<Turn> {
+    fn turns(random: &mut Random, added: i64) -> Vec<TurnLatencies> {
         let mut block = |turn: i64, added: i64| -> Vec<i64> {
             (0..200).map(|_| 20_000 + turn * 50 + added + random.below(4_000) as i64).collect()
         };
-        (0..10).map(|k| Turn { without: block(k, 0), with: block(k, added) }).collect()
+        (0..10).map(|k| TurnLatencies { without: block(k, 0), with: block(k, added) }).collect()
     }
 
     #[test]
@@ -123,8 +124,8 @@ mod tests {
     #[test]
     fn too_few_samples_or_turns_have_no_figure() {
         let block = |n: i64| (0..n).collect::<Vec<i64>>();
-        let turn = |n| Turn { without: block(200), with: block(n) };
-        let percentiles = |turns: &[Turn]| shifts(turns).len();
+        let turn = |n| TurnLatencies { without: block(200), with: block(n) };
+        let percentiles = |turns: &[TurnLatencies]| shifts(turns).len();
         assert_eq!(percentiles(&vec![turn(100); 10]), 3);
         assert_eq!(percentiles(&vec![turn(99); 10]), 2);
         assert_eq!(percentiles(&vec![turn(0); 10]), 0);

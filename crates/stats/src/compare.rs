@@ -19,15 +19,15 @@ pub mod series;
 mod warnings;
 pub mod whole;
 
-use gate::{Gate, Kind};
+use gate::{DifferenceGate, GateKind};
 use index::Indexed;
 use partners::partners;
 use punctual_bundle::comparison::{self, Comparison, GateResult, SeriesComparison};
 use punctual_bundle::summary::VerdictWord;
 use punctual_bundle::{Bundle, BundleError, Timebase};
 use punctual_core::{Finding, Severity};
-use run::{Run, Side, View};
-use series::{ERROR, Pair};
+use run::{ComparedRun, ComparedView, SideRuns};
+use series::{ERROR, SeriesPair};
 
 /// One side: a run, or several equivalent ones.
 #[derive(Clone, Debug)]
@@ -40,8 +40,8 @@ pub struct SideInput<'a> {
 
 /// Further requests to the comparison.
 #[derive(Clone, Debug, Default)]
-pub struct Options {
-    pub gates: Vec<Gate>,
+pub struct CompareOptions {
+    pub gates: Vec<DifferenceGate>,
     /// Series matched by hand: `phase/series` of the first side and of the others.
     pub matches: Vec<(String, String)>,
 }
@@ -80,7 +80,7 @@ pub enum CompareError {
 
 /// Compares the first side with each of the others, series by series. Reads the logs; memory is
 /// that of one series and its partner.
-pub fn compare(sides: &[SideInput], options: &Options) -> Result<Comparison, CompareError> {
+pub fn compare(sides: &[SideInput], options: &CompareOptions) -> Result<Comparison, CompareError> {
     let [first, others @ ..] = sides else { return Err(CompareError::TooFewSides) };
     if others.is_empty() || sides.iter().any(|side| side.runs.is_empty()) {
         return Err(CompareError::TooFewSides);
@@ -100,12 +100,12 @@ pub fn compare(sides: &[SideInput], options: &Options) -> Result<Comparison, Com
         plan.extend(found.matched.into_iter().map(|(name, partner)| (number + 1, name, partner)));
     }
     let tested =
-        options.gates.iter().filter(|gate| gate.kind == Kind::FailIfWorse).count() * plan.len();
+        options.gates.iter().filter(|gate| gate.kind == GateKind::FailIfWorse).count() * plan.len();
     for (number, name, partner) in plan {
         let both = [(&indexed[0], name.as_str()), (&indexed[number], partner.as_str())];
         let view = view(both);
         let [a, b] = both.map(|(of, name)| side(of, name, view));
-        let pair = Pair { a: a?, b: b? };
+        let pair = SeriesPair { a: a?, b: b? };
         let compared = pair.compare(number, &name, &partner);
         findings.extend(warnings::of_pair(&pair, &compared));
         let unequal = both.iter().find_map(|(of, name)| of.unequal(name));
@@ -132,16 +132,21 @@ pub fn compare(sides: &[SideInput], options: &Options) -> Result<Comparison, Com
     })
 }
 
-fn named(side: &SideInput) -> comparison::Side {
+fn named(side: &SideInput) -> comparison::ComparisonSide {
     let times = side.runs.iter().map(|(_, bundle)| bundle.timebase());
-    comparison::Side {
+    comparison::ComparisonSide {
         label: side.label.clone(),
         runs: side.runs.iter().map(|(name, _)| name.clone()).collect(),
         timebase: Timebase::together(times),
     }
 }
 
-fn judge(gate: &Gate, pair: &Pair, compared: &SeriesComparison, tested: usize) -> GateResult {
+fn judge(
+    gate: &DifferenceGate,
+    pair: &SeriesPair,
+    compared: &SeriesComparison,
+    tested: usize,
+) -> GateResult {
     let (verdict, bound, margin, reason) = pair.judge(gate, tested);
     GateResult {
         gate: gate.to_string(),
@@ -156,14 +161,14 @@ fn judge(gate: &Gate, pair: &Pair, compared: &SeriesComparison, tested: usize) -
 
 /// A requirement on a series that is not on both sides is undecided.
 fn unanswered<'a>(
-    gates: &'a [Gate],
+    gates: &'a [DifferenceGate],
     name: &'a str,
     side: usize,
 ) -> impl Iterator<Item = GateResult> + 'a {
     gates.iter().map(move |gate| undecided(gate, name, side, "the series is on one side only"))
 }
 
-fn undecided(gate: &Gate, name: &str, side: usize, reason: &str) -> GateResult {
+fn undecided(gate: &DifferenceGate, name: &str, side: usize, reason: &str) -> GateResult {
     GateResult {
         gate: gate.to_string(),
         series: name.to_owned(),
@@ -176,18 +181,19 @@ fn undecided(gate: &Gate, name: &str, side: usize, reason: &str) -> GateResult {
 }
 
 /// The distribution to compare: corrected for missed periods if either side missed some.
-fn view(pair: [(&Indexed, &str); 2]) -> View {
+fn view(pair: [(&Indexed, &str); 2]) -> ComparedView {
     let has_hidden = pair
         .iter()
         .any(|(side, name)| side.find(name).any(|(_, series)| run::has_hidden(&series.state.data)));
-    if has_hidden { View::Corrected } else { View::Measured }
+    if has_hidden { ComparedView::Corrected } else { ComparedView::Measured }
 }
 
 /// Every run of a side's series.
-fn side(of: &Indexed, name: &str, view: View) -> Result<Side, CompareError> {
-    let runs =
-        of.find(name).map(|(phase, series)| Run::of_series(series, phase.meta.duration, view));
-    Ok(Side::new(runs.collect::<Result<Vec<Run>, BundleError>>()?))
+fn side(of: &Indexed, name: &str, view: ComparedView) -> Result<SideRuns, CompareError> {
+    let runs = of
+        .find(name)
+        .map(|(phase, series)| ComparedRun::of_series(series, phase.meta.duration, view));
+    Ok(SideRuns::new(runs.collect::<Result<Vec<ComparedRun>, BundleError>>()?))
 }
 
 /// The severity of findings about a misleading comparison.

@@ -1,6 +1,6 @@
 //! Values derived from counts: rates and shares.
 
-use punctual_bundle::{Count, CountShare, Counts};
+use punctual_bundle::{CommandCounts, CountShare, EventCount};
 use punctual_core::Nanos;
 
 /// Each count with the one that it is a share of.
@@ -16,7 +16,7 @@ const SHARES: [(&str, &str); 8] = [
 ];
 
 /// Fills in rates and shares, if both numbers are known.
-pub fn derive(counts: &mut Counts) {
+pub fn derive(counts: &mut CommandCounts) {
     let (cpu, wall) = (counts.cpu.total, counts.wall);
     for one in counts.counts.iter_mut().filter(|one| !one.is_time) {
         let count = one.count.known().map(|count| *count as f64);
@@ -27,18 +27,18 @@ pub fn derive(counts: &mut Counts) {
 }
 
 /// Fills in shares, if both numbers are known.
-pub fn derive_shares(counts: &mut [Count]) {
+pub fn derive_shares(counts: &mut [EventCount]) {
     let shares: Vec<_> = counts.iter().map(|one| share_of(one, counts)).collect();
     counts.iter_mut().zip(shares).for_each(|(one, share)| one.share = share);
 }
 
 /// Counts of two sources can begin at different instants: those are divided by the sum of their own
 /// kind.
-fn share_of(one: &Count, all: &[Count]) -> Option<CountShare> {
+fn share_of(one: &EventCount, all: &[EventCount]) -> Option<CountShare> {
     let count = *one.count.known()? as f64;
     let (_, of) = SHARES.iter().find(|(name, _)| *name == one.name)?;
     let is_comparable =
-        |other: &&Count| other.source == one.source && other.user_only == one.user_only;
+        |other: &&EventCount| other.source == one.source && other.user_only == one.user_only;
     let value = |name: &str| {
         let other = all.iter().rfind(|other| other.name == name).filter(is_comparable);
         other.and_then(|other| other.count.known()).map(|count| *count as f64)
@@ -70,7 +70,7 @@ mod tests {
     fn rates_and_shares_are_computed_if_both_counts_are_known() {
         let (perf, wait4) = (CountSource::PerfEvent, CountSource::Wait4);
         let cpu = CpuTime { total: Nanos(500_000_000), user: Nanos(0), system: Nanos(500_000_000) };
-        let mut counts = Counts {
+        let mut counts = CommandCounts {
             schema: COUNTS_SCHEMA.to_owned(),
             command: vec!["x".to_owned()],
             pid: None,
@@ -78,13 +78,13 @@ mod tests {
             wall: Nanos(2_000_000_000),
             cpu,
             counts: vec![
-                Count::new("context-switches", perf, Fact::Known(7)),
-                Count::new("voluntary-switches", wait4, Fact::Known(6)),
-                Count::new("involuntary-switches", wait4, Fact::Known(2)),
-                Count::new("system-calls", perf, Fact::Known(100)),
-                Count::new("futex-calls", perf, Fact::Known(25)),
-                Count::new("cycles", perf, Fact::Unavailable("no PMU".to_owned())),
-                Count::new("instructions", perf, Fact::Known(5)),
+                EventCount::new("context-switches", perf, Fact::Known(7)),
+                EventCount::new("voluntary-switches", wait4, Fact::Known(6)),
+                EventCount::new("involuntary-switches", wait4, Fact::Known(2)),
+                EventCount::new("system-calls", perf, Fact::Known(100)),
+                EventCount::new("futex-calls", perf, Fact::Known(25)),
+                EventCount::new("cycles", perf, Fact::Unavailable("no PMU".to_owned())),
+                EventCount::new("instructions", perf, Fact::Known(5)),
             ],
         };
         derive(&mut counts);

@@ -9,12 +9,12 @@ use punctual_core::{Nanos, SeriesData};
 /// its bucket (0.1 %).
 #[derive(Clone, Debug)]
 pub struct Distribution {
-    buckets: Vec<Step>,
+    buckets: Vec<BucketStep>,
 }
 
 /// One occupied bucket.
 #[derive(Clone, Copy, Debug)]
-struct Step {
+struct BucketStep {
     low: Nanos,
     high: Nanos,
     /// Samples in this bucket and all below.
@@ -45,9 +45,9 @@ impl Distribution {
             let high = if value >= HDR_MAX { max } else { nanos(hdr.highest_equivalent(value)) };
             // The corrected view holds values below the minimum, so only the upper end is limited
             // for both.
-            Step { low: low.min(max), high: high.min(max), cumulative }
+            BucketStep { low: low.min(max), high: high.min(max), cumulative }
         });
-        let mut buckets: Vec<Step> = buckets.collect();
+        let mut buckets: Vec<BucketStep> = buckets.collect();
         if let Some(first) =
             buckets.first_mut().filter(|first| first.low < min && min <= first.high)
         {

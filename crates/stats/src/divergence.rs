@@ -66,10 +66,10 @@ pub fn first_divergence(
 }
 
 /// The samples at one index of two series.
-type Pair = (Option<Sample>, Option<Sample>);
+type SamplePair = (Option<Sample>, Option<Sample>);
 
 /// The first pair of kept samples that differ.
-fn first_sample(one: &Series, two: &Series) -> Result<Option<Pair>, BundleError> {
+fn first_sample(one: &Series, two: &Series) -> Result<Option<SamplePair>, BundleError> {
     let (ours, theirs) = (one.log()?.samples, two.log()?.samples);
     let same = |a: &Sample, b: &Sample| (a.seq, a.due, a.woke) == (b.seq, b.due, b.woke);
     let place = ours.iter().zip(&theirs).take_while(|(a, b)| same(a, b)).count();

@@ -19,7 +19,7 @@ const MOST: f64 = 1e6;
 
 /// The other side minus the first: a difference, or the logarithm of a ratio.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Estimate {
+pub struct EffectEstimate {
     /// The estimate.
     pub effect: f64,
     /// Its standard error.
@@ -48,22 +48,28 @@ pub struct Tested {
     pub needed: Option<u64>,
 }
 
-impl Estimate {
+impl EffectEstimate {
     /// From the differences of pairs. `None` for fewer than two.
-    pub fn of_pairs(differences: &[f64]) -> Option<Estimate> {
+    pub fn of_pairs(differences: &[f64]) -> Option<EffectEstimate> {
         let (effect, variance) = moments(differences)?;
         let (n, count) = (differences.len() as f64, differences.len());
-        Some(Estimate { effect, error: (variance / n).sqrt(), freedom: n - 1.0, variance, count })
+        Some(EffectEstimate {
+            effect,
+            error: (variance / n).sqrt(),
+            freedom: n - 1.0,
+            variance,
+            count,
+        })
     }
 
     /// From unpaired values of each side: blocks of time, runs. `inflation` is the factor by which
     /// correlated neighbours increase the variance of each mean. `None` for fewer than two on a
     /// side.
-    pub fn of_sides(sides: [&[f64]; 2], inflation: [f64; 2]) -> Option<Estimate> {
+    pub fn of_sides(sides: [&[f64]; 2], inflation: [f64; 2]) -> Option<EffectEstimate> {
         let [(a, of_a), (b, of_b)] = [moments(sides[0])?, moments(sides[1])?];
         let variances = [of_a * inflation[0], of_b * inflation[1]];
         let (square, freedom) = welch(&[0, 1].map(|k| (variances[k], sides[k].len() as f64)));
-        Some(Estimate {
+        Some(EffectEstimate {
             effect: b - a,
             error: square.sqrt(),
             freedom,
@@ -73,10 +79,10 @@ impl Estimate {
     }
 
     /// From unpaired values with one variance for both sides, one of which may have a single value.
-    pub fn of_alike_sides(sides: [&[f64]; 2]) -> Option<Estimate> {
+    pub fn of_alike_sides(sides: [&[f64]; 2]) -> Option<EffectEstimate> {
         let (variance, freedom) = pooled_variance(sides)?;
         let [a, b] = sides.map(|side| side.len() as f64);
-        Some(Estimate {
+        Some(EffectEstimate {
             effect: mean(sides[1]) - mean(sides[0]),
             error: (variance * (1.0 / a + 1.0 / b)).sqrt(),
             freedom,
@@ -87,19 +93,19 @@ impl Estimate {
 
     /// The mean of these very groups' means, each with its own spread. `None` without two
     /// differences in each.
-    pub fn of_groups(groups: &[Vec<f64>]) -> Option<Estimate> {
+    pub fn of_groups(groups: &[Vec<f64>]) -> Option<EffectEstimate> {
         let each: Vec<(f64, f64)> =
             groups.iter().map(|group| moments(group)).collect::<Option<_>>()?;
         let means: Vec<f64> = each.iter().map(|(mean, _)| *mean).collect();
         let of_each = each.iter().zip(groups).map(|((_, v), group)| (*v, group.len() as f64));
         let (square, freedom) = welch(&of_each.collect::<Vec<_>>());
         let error = square.sqrt() / groups.len() as f64;
-        Some(Estimate::of_model(mean(&means), error, freedom, groups.len()))
+        Some(EffectEstimate::of_model(mean(&means), error, freedom, groups.len()))
     }
 
     /// From a model of `count` values.
-    pub fn of_model(effect: f64, error: f64, freedom: f64, count: usize) -> Estimate {
-        Estimate { effect, error, freedom, variance: error * error * count as f64, count }
+    pub fn of_model(effect: f64, error: f64, freedom: f64, count: usize) -> EffectEstimate {
+        EffectEstimate { effect, error, freedom, variance: error * error * count as f64, count }
     }
 
     /// The interval that misses the effect with this probability.
@@ -165,18 +171,19 @@ mod tests {
     fn a_90_percent_interval_within_the_margin_is_equivalence() {
         // Mean 1, standard deviation 1, eight pairs: t of 7 degrees at 5 % is 1.895.
         let differences = [0.0, 2.0, 0.0, 2.0, 0.0, 2.0, 0.0, 2.0];
-        let tested = Estimate::of_pairs(&differences).unwrap().within(3.0);
+        let tested = EffectEstimate::of_pairs(&differences).unwrap().within(3.0);
         let reach = 1.894_579 * (8.0f64 / 7.0 / 8.0).sqrt();
         assert!((tested.interval[0] - (1.0 - reach)).abs() < 1e-4, "{tested:?}");
         assert!((tested.interval[1] - (1.0 + reach)).abs() < 1e-4, "{tested:?}");
         assert_eq!((tested.verdict, tested.count), (VerdictWord::Met, 8));
-        let verdict = |margin| Estimate::of_pairs(&differences).unwrap().within(margin).verdict;
+        let verdict =
+            |margin| EffectEstimate::of_pairs(&differences).unwrap().within(margin).verdict;
         assert_eq!(verdict(1.5), VerdictWord::Undecided);
         assert_eq!(verdict(0.1), VerdictWord::NotMet, "all of the interval is outside");
         // Only its spread determines the needed number: z is 1.645 + 1.282.
         assert_eq!(tested.needed, Some(3));
-        assert_eq!(Estimate::of_pairs(&differences).unwrap().within(0.1).needed, Some(980));
-        assert_eq!((Estimate::of_pairs(&[1.0]), Estimate::of_pairs(&[])), (None, None));
+        assert_eq!(EffectEstimate::of_pairs(&differences).unwrap().within(0.1).needed, Some(980));
+        assert_eq!((EffectEstimate::of_pairs(&[1.0]), EffectEstimate::of_pairs(&[])), (None, None));
     }
 
     #[test]
@@ -189,7 +196,7 @@ mod tests {
             };
             let (a, same, other) = (side(0.0), side(0.0), side(1.0));
             for (k, b) in [same, other].iter().enumerate() {
-                let tested = Estimate::of_sides([&a, b], [1.0; 2]).unwrap().within(1.0);
+                let tested = EffectEstimate::of_sides([&a, b], [1.0; 2]).unwrap().within(1.0);
                 met[k] += usize::from(tested.verdict == VerdictWord::Met);
             }
         }
@@ -203,10 +210,11 @@ mod tests {
         let mut pairs = |n: u64| -> Vec<f64> {
             (0..n).map(|_| (0..12).map(|_| random.unit() - 0.5).sum::<f64>()).collect()
         };
-        let needed = Estimate::of_pairs(&pairs(400)).unwrap().within(0.5).needed.unwrap();
+        let needed = EffectEstimate::of_pairs(&pairs(400)).unwrap().within(0.5).needed.unwrap();
         let met = (0..1_000)
             .filter(|_| {
-                Estimate::of_pairs(&pairs(needed)).unwrap().within(0.5).verdict == VerdictWord::Met
+                EffectEstimate::of_pairs(&pairs(needed)).unwrap().within(0.5).verdict
+                    == VerdictWord::Met
             })
             .count();
         assert!((700..900).contains(&met), "{needed} pairs: {met} of 1,000");

@@ -5,7 +5,7 @@ mod claim;
 mod effect;
 mod stored;
 
-pub use cell::{Measured, SeedRuns, cell, figures, pool, requiring};
-pub use claim::{Judged, claims};
-pub use effect::{CONFIDENCE, Contrast, Effect, METRICS, effects, value};
+pub use cell::{CellResults, SeedRuns, cell, figures, pool, requiring};
+pub use claim::{JudgedClaim, claims};
+pub use effect::{AxisEffect, CONFIDENCE, Contrast, METRICS, effects, value};
 pub use stored::{StoredCell, of_runs};

@@ -10,33 +10,33 @@ use crate::Distribution;
 use crate::probability::rank_at;
 use punctual_bundle::meta::MeasureMeta;
 use punctual_bundle::summary::{
-    Compared, PhaseSummary, PublishedSummary, Reading, ResultSummary, SeriesSummary,
+    Compared, FigureReading, PhaseSummary, PublishedSummary, ResultSummary, SeriesSummary,
 };
 use punctual_core::published::{Relation, Right};
-use punctual_core::{Metric, Published, PublishedResult, Shape, Term};
+use punctual_core::{Metric, PublishedResult, PublishedResults, PublishedShape, Term};
 
 /// The probability beyond each end of an interval, and its normal quantile.
 const TAIL: f64 = 0.025;
 const DEVIATIONS: f64 = 1.96;
 
 /// A run: its phases, and the samples of a series by rank, by the indices of its phase and itself.
-struct Run<'a> {
+struct PublishedRun<'a> {
     phases: &'a [PhaseSummary],
     distribution: &'a dyn Fn(usize, usize) -> Option<Distribution>,
 }
 
 /// Compares published figures with those of a run.
 pub fn compare(
-    published: &Published,
+    published: &PublishedResults,
     phases: &[PhaseSummary],
     distribution: &dyn Fn(usize, usize) -> Option<Distribution>,
 ) -> PublishedSummary {
-    let run = Run { phases, distribution };
+    let run = PublishedRun { phases, distribution };
     let results = published.results.iter().map(|result| run.of(result)).collect();
     PublishedSummary { source: published.source.clone(), results }
 }
 
-impl Run<'_> {
+impl PublishedRun<'_> {
     fn of(&self, result: &PublishedResult) -> ResultSummary {
         let here = result.here.as_ref().map(|text| self.read(text));
         let shape = result.shape.as_ref().map(|text| self.decide(text));
@@ -58,7 +58,7 @@ impl Run<'_> {
         }
     }
 
-    fn read(&self, text: &str) -> Result<Reading, String> {
+    fn read(&self, text: &str) -> Result<FigureReading, String> {
         let term: Term = text.parse().map_err(|why| format!("syntax error: {why}"))?;
         self.reading(&term)
     }
@@ -66,7 +66,7 @@ impl Run<'_> {
     /// Whether a trend is reproduced, and the figures that show it. Undecided if the interval of
     /// their difference contains 0.
     fn decide(&self, text: &str) -> Result<(Option<bool>, Compared), String> {
-        let shape: Shape = text.parse().map_err(|why| format!("syntax error: {why}"))?;
+        let shape: PublishedShape = text.parse().map_err(|why| format!("syntax error: {why}"))?;
         let left = self.reading(&shape.left)?;
         let (factor, right, of_right) = match &shape.right {
             Right::Number(number) => (1.0, *number, Some([*number, *number])),
@@ -88,7 +88,7 @@ impl Run<'_> {
     }
 
     /// The value of a figure, or why there is none.
-    fn reading(&self, term: &Term) -> Result<Reading, String> {
+    fn reading(&self, term: &Term) -> Result<FigureReading, String> {
         // A name may itself contain an `@`.
         let whole = self.found(&term.of, None, term);
         match term.of.rsplit_once('@') {
@@ -97,7 +97,7 @@ impl Run<'_> {
         }
     }
 
-    fn found(&self, of: &str, phase: Option<&str>, term: &Term) -> Result<Reading, String> {
+    fn found(&self, of: &str, phase: Option<&str>, term: &Term) -> Result<FigureReading, String> {
         let phases = self.phases.iter().enumerate();
         let holding = phases.filter(|(_, p)| {
             phase.is_none_or(|phase| p.name == phase)
@@ -141,10 +141,10 @@ fn matches(pattern: &str, series: &str) -> bool {
         .all(|requested| parts.next().is_some_and(|part| requested == "*" || requested == part))
 }
 
-fn stated_figure(measure: &MeasureMeta, term: &Term) -> Option<Reading> {
+fn stated_figure(measure: &MeasureMeta, term: &Term) -> Option<FigureReading> {
     let figure = measure.notes.figures.iter().find(|figure| figure.name == term.figure)?;
     let (value, unit) = (figure.value, figure.unit.clone());
-    value.is_finite().then(|| Reading {
+    value.is_finite().then(|| FigureReading {
         of: term.to_string(),
         value,
         unit,
@@ -154,14 +154,14 @@ fn stated_figure(measure: &MeasureMeta, term: &Term) -> Option<Reading> {
     })
 }
 
-impl Run<'_> {
+impl PublishedRun<'_> {
     /// A figure of series of one phase, with its interval if it is of a single series.
     fn of_series(
         &self,
         phase: usize,
         series: &[(usize, &SeriesSummary)],
         term: &Term,
-    ) -> Result<Reading, String> {
+    ) -> Result<FigureReading, String> {
         let metric: Metric = term.figure.parse().map_err(|_| {
             format!("`{}` is neither a figure of a series nor one of the workload", term.figure)
         })?;
@@ -205,7 +205,11 @@ fn of_percentile(distribution: &Distribution, percentile: f64) -> Option<[f64; 2
 
 /// A figure of several series: the smallest minimum, the largest maximum, the mean of all samples,
 /// the sum of counts, the median otherwise.
-fn together(measured: &[&SeriesSummary], metric: Metric, term: &Term) -> Result<Reading, String> {
+fn together(
+    measured: &[&SeriesSummary],
+    metric: Metric,
+    term: &Term,
+) -> Result<FigureReading, String> {
     if measured.is_empty() {
         return Err(format!("{} was not measured", term.of));
     }
@@ -228,7 +232,7 @@ fn together(measured: &[&SeriesSummary], metric: Metric, term: &Term) -> Result<
         }
     };
     let unit = if metric.is_time() { "ns" } else { "count" };
-    Ok(Reading {
+    Ok(FigureReading {
         of: term.to_string(),
         value,
         unit: unit.to_owned(),

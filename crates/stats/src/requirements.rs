@@ -11,16 +11,16 @@ use crate::Distribution;
 use crate::percentiles;
 use punctual_bundle::SeriesMeta;
 use punctual_bundle::meta::{ATTACHED_WORKLOAD, ENTRIES_WORKLOAD};
-use punctual_bundle::state::{State, ThreadUsage};
+use punctual_bundle::state::{SeriesState, ThreadUsage};
 use punctual_bundle::summary::{RequirementSummary, VerdictWord};
-use punctual_core::{Comparison, Fact, Metric, Nanos, Requirement, SeriesData};
+use punctual_core::{BoundComparison, Fact, Metric, Nanos, Requirement, SeriesData};
 use std::ops::RangeInclusive;
 
 /// The evidence of a series for a requirement.
 #[derive(Clone, Copy)]
-pub struct Evidence<'a> {
+pub struct RequirementEvidence<'a> {
     pub meta: &'a SeriesMeta,
-    pub state: &'a State,
+    pub state: &'a SeriesState,
     /// The distribution as measured.
     pub plain: &'a Distribution,
     /// The corrected distribution; `None` if it does not differ.
@@ -49,7 +49,7 @@ impl Range {
 }
 
 /// Evaluates one requirement as written.
-pub fn evaluate(text: &str, evidence: &Evidence) -> RequirementSummary {
+pub fn evaluate(text: &str, evidence: &RequirementEvidence) -> RequirementSummary {
     let undecided = |reason: String| RequirementSummary {
         requirement: text.to_owned(),
         verdict: VerdictWord::Undecided,
@@ -76,12 +76,13 @@ pub fn evaluate(text: &str, evidence: &Evidence) -> RequirementSummary {
 }
 
 /// The number of samples above a bound on latencies.
-fn beyond(requirement: &Requirement, evidence: &Evidence) -> Option<u64> {
+fn beyond(requirement: &Requirement, evidence: &RequirementEvidence) -> Option<u64> {
     let is_latency = matches!(
         requirement.metric,
         Metric::Max | Metric::Percentile(_) | Metric::CorrectedPercentile(_)
     );
-    let is_upper = matches!(requirement.comparison, Comparison::Less | Comparison::LessOrEqual);
+    let is_upper =
+        matches!(requirement.comparison, BoundComparison::Less | BoundComparison::LessOrEqual);
     let bound = Nanos(requirement.bound);
     let hanging = evidence.state.data.hanging().filter(|one| one.at_least > bound);
     (is_latency && is_upper).then(|| evidence.plain.above(bound) + u64::from(hanging.is_some()))
@@ -94,7 +95,7 @@ fn decide(text: &str, requirement: &Requirement, range: Range) -> RequirementSum
     let at_ends = (comparison.holds(range.low, bound), comparison.holds(range.high, bound));
     let verdict = match at_ends {
         // Equality at one end of a wide range decides nothing, but a bound outside of it does.
-        _ if comparison == Comparison::Equal && range.low < range.high => {
+        _ if comparison == BoundComparison::Equal && range.low < range.high => {
             if bound < range.low || bound > range.high {
                 VerdictWord::NotMet
             } else {
@@ -106,8 +107,10 @@ fn decide(text: &str, requirement: &Requirement, range: Range) -> RequirementSum
         _ => VerdictWord::Undecided,
     };
     // The deciding end: the worse one if met, the better one if not.
-    let upper =
-        matches!(comparison, Comparison::Less | Comparison::LessOrEqual | Comparison::Equal);
+    let upper = matches!(
+        comparison,
+        BoundComparison::Less | BoundComparison::LessOrEqual | BoundComparison::Equal
+    );
     let deciding = if upper == (verdict == VerdictWord::Met) { range.high } else { range.low };
     let (figure, reason) = match verdict {
         VerdictWord::Undecided if range.why.is_empty() => (
@@ -132,7 +135,7 @@ fn decide(text: &str, requirement: &Requirement, range: Range) -> RequirementSum
 }
 
 /// No interruption of the CPU, as far as known.
-fn nothing_came(metric: Metric, evidence: &Evidence) -> Range {
+fn nothing_came(metric: Metric, evidence: &RequirementEvidence) -> Range {
     let lost = at_least(evidence.state.data.losses.dropped, evidence);
     match metric {
         Metric::Lost => lost,
@@ -142,7 +145,7 @@ fn nothing_came(metric: Metric, evidence: &Evidence) -> Range {
 }
 
 /// The range of the metric, or why it is unknown.
-fn range(metric: Metric, evidence: &Evidence) -> Result<Range, String> {
+fn range(metric: Metric, evidence: &RequirementEvidence) -> Result<Range, String> {
     let losses = &evidence.state.data.losses;
     if metric == Metric::Count {
         return Ok(at_least(losses.recorded, evidence));
@@ -206,7 +209,7 @@ fn passed(data: &SeriesData) -> u64 {
 }
 
 /// Why figures over all samples are incomplete; `None` if they are not.
-fn missing(evidence: &Evidence) -> Option<String> {
+fn missing(evidence: &RequirementEvidence) -> Option<String> {
     let data = &evidence.state.data;
     if let Some(why) = evidence.missing {
         return Some(why.to_owned());
@@ -222,12 +225,12 @@ fn missing(evidence: &Evidence) -> Option<String> {
 }
 
 /// The range of a count that only grows during a run.
-fn at_least(count: u64, evidence: &Evidence) -> Range {
+fn at_least(count: u64, evidence: &RequirementEvidence) -> Range {
     within(count..=count, evidence)
 }
 
 /// The same for a count that is not known exactly.
-fn within(count: RangeInclusive<u64>, evidence: &Evidence) -> Range {
+fn within(count: RangeInclusive<u64>, evidence: &RequirementEvidence) -> Range {
     let (low, high) = (*count.start() as f64, *count.end() as f64);
     match evidence.missing {
         Some(why) => Range::wide(low, f64::INFINITY, why),
@@ -236,7 +239,10 @@ fn within(count: RangeInclusive<u64>, evidence: &Evidence) -> Range {
     }
 }
 
-fn usage(evidence: &Evidence, count: impl Fn(&ThreadUsage) -> u64) -> Result<Range, String> {
+fn usage(
+    evidence: &RequirementEvidence,
+    count: impl Fn(&ThreadUsage) -> u64,
+) -> Result<Range, String> {
     match &evidence.state.usage {
         Fact::Known(usage) => Ok(at_least(count(usage), evidence)),
         Fact::Unavailable(why) => Err(format!("the kernel's count is unavailable: {why}")),
@@ -244,7 +250,7 @@ fn usage(evidence: &Evidence, count: impl Fn(&ThreadUsage) -> u64) -> Result<Ran
     }
 }
 
-fn moment(metric: Metric, evidence: &Evidence) -> Result<Range, String> {
+fn moment(metric: Metric, evidence: &RequirementEvidence) -> Result<Range, String> {
     let data = &evidence.state.data;
     let nanos = |n: Option<Nanos>| n.map(|n| n.ns() as f64);
     let figure = match metric {
@@ -271,7 +277,11 @@ fn moment(metric: Metric, evidence: &Evidence) -> Result<Range, String> {
     Ok(Range::wide(low, high, why))
 }
 
-fn percentile(percentile: f64, of: &Distribution, evidence: &Evidence) -> Result<Range, String> {
+fn percentile(
+    percentile: f64,
+    of: &Distribution,
+    evidence: &RequirementEvidence,
+) -> Result<Range, String> {
     let data = &evidence.state.data;
     // As many samples as existed, including those added by the correction.
     let hanging = data.hanging().map_or(0, |_| 1);

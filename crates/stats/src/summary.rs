@@ -1,18 +1,18 @@
 //! The summary of a run, from its bundle or from the run itself.
 
 use crate::requirements;
-use crate::validity::Gated;
-use crate::verdict::{self, Evidence};
+use crate::validity::GatedVerdict;
+use crate::verdict::{self, VerdictEvidence};
 use crate::{Distribution, Validity, account, findings, observed, percentiles, published};
 use punctual_bundle::observed::ObservedSeries;
-use punctual_bundle::state::State;
+use punctual_bundle::state::SeriesState;
 use punctual_bundle::summary::{
     CorrectedSummary, GapSummary, MechanismSummary, PhaseSummary, RequirementSummary, SCHEMA,
     SeriesSummary, Summary, TESTPOINT_COST, WorstSample,
 };
 use punctual_bundle::{
-    Bundle, Calibration, Manifest, Phase, PhaseMeta, Planned, Series, SeriesAccount, SeriesMeta,
-    Timebase,
+    Bundle, Calibration, Manifest, Phase, PhaseMeta, PlannedRequests, Series, SeriesAccount,
+    SeriesMeta, Timebase,
 };
 use punctual_core::event::Recorded;
 use punctual_core::{Fact, Finding, Nanos};
@@ -30,7 +30,7 @@ pub struct PhaseView<'a> {
 #[derive(Clone, Copy, Debug)]
 pub struct SeriesView<'a> {
     pub meta: &'a SeriesMeta,
-    pub state: &'a State,
+    pub state: &'a SeriesState,
     /// The breakdown of its samples' time.
     pub account: Option<&'a Fact<SeriesAccount>>,
 }
@@ -53,7 +53,7 @@ pub struct RunView<'a> {
     /// Its header, with the ending if it has ended.
     pub manifest: &'a Manifest,
     /// The requests of its plan.
-    pub planned: &'a Planned,
+    pub planned: &'a PlannedRequests,
     pub phases: &'a [PhaseView<'a>],
     /// Findings from the run.
     pub found: &'a [Finding],
@@ -72,7 +72,7 @@ pub fn summarize(bundle: &Bundle) -> Summary {
     let mut damage = bundle.damage.clone();
     let planned = bundle.planned().unwrap_or_else(|why| {
         damage.push(why.to_string());
-        Planned::default()
+        PlannedRequests::default()
     });
     summarize_run(&RunView {
         manifest: &bundle.manifest,
@@ -149,7 +149,7 @@ pub fn summarize_run(run: &RunView) -> Summary {
     }
     let more = findings::of_validity(&validity, found.iter().chain(&born));
     born.extend(more);
-    let verdict = verdict::of(&Evidence {
+    let verdict = verdict::of(&VerdictEvidence {
         manifest,
         planned,
         phases,
@@ -199,7 +199,7 @@ fn calibration(manifest: &Manifest) -> Fact<Calibration> {
 
 /// Adapts the verdict of a requirement to the validity of the run.
 fn gate(held: &mut RequirementSummary, validity: &Validity, phase: &str, series: &str) {
-    let Gated { verdict, reason } = validity.gate(held.verdict, phase, series);
+    let GatedVerdict { verdict, reason } = validity.gate(held.verdict, phase, series);
     held.verdict = verdict;
     held.reason = reason.or(held.reason.take());
 }
@@ -280,7 +280,7 @@ fn merge(found: &[Finding], mut born: Vec<Finding>) -> Vec<Finding> {
 }
 
 /// The summary of a series, complete or in progress (its verdicts are then of the samples so far).
-pub fn summarize_series(meta: &SeriesMeta, state: &State) -> SeriesSummary {
+pub fn summarize_series(meta: &SeriesMeta, state: &SeriesState) -> SeriesSummary {
     summarize_as(&SeriesView { meta, state, account: None }, None)
 }
 
@@ -289,7 +289,7 @@ fn summarize_as(view: &SeriesView, missing: Option<&str>) -> SeriesSummary {
     let data = &state.data;
     let plain = Distribution::of(data);
     let corrected = Distribution::corrected(data);
-    let evidence = requirements::Evidence {
+    let evidence = requirements::RequirementEvidence {
         meta,
         state,
         plain: &plain,

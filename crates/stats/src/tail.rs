@@ -18,16 +18,16 @@ mod testdata;
 mod tests;
 
 use crate::Validity;
-use crate::compare::run::{Run, View};
-use causes::{Explained, Known};
+use crate::compare::run::{ComparedRun, ComparedView};
+use causes::{ExplainedLatencies, KnownCauses};
 use punctual_bundle::summary::Proof;
-use punctual_bundle::tail::{Gate, Model, SCHEMA, SeriesTail, Tails};
+use punctual_bundle::tail::{Model, ModelGate, SCHEMA, SeriesTail, Tails};
 use punctual_bundle::{Bundle, BundleError};
 use punctual_core::{Finding, Severity};
 
 /// A level and its 95 % interval.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Level {
+pub struct TailLevel {
     /// In ns.
     pub level: f64,
     /// The lower end; `None` if the data do not bound it.
@@ -52,7 +52,7 @@ pub fn of_bundle(
     bundle: &Bundle,
     name: &str,
     required: Option<&str>,
-    explained: Option<&Explained>,
+    explained: Option<&ExplainedLatencies>,
 ) -> Result<Tails, TailError> {
     let full = |phase: &str, series: &str| format!("{phase}/{series}");
     let is_wanted = |phase: &str, series: &str| {
@@ -62,10 +62,10 @@ pub fn of_bundle(
     let mut series = Vec::new();
     for phase in &bundle.phases {
         for one in phase.series.iter().filter(|one| is_wanted(&phase.meta.name, &one.meta.name)) {
-            let run = Run::of_series(one, phase.meta.duration, View::Measured)?;
+            let run = ComparedRun::of_series(one, phase.meta.duration, ComparedView::Measured)?;
             let its = (phase.meta.name.clone(), one.meta.name.clone());
             let windows = explained.map(|all| all.get(&its).cloned().unwrap_or_default());
-            let known = Known::of(windows, &one.account);
+            let known = KnownCauses::of(windows, &one.account);
             let mut tail = of_run(full(&phase.meta.name, &one.meta.name), &run, &known);
             if let Some(proof) = validity.against_comparing(&phase.meta.name, &one.meta.name) {
                 refuse(&mut tail.model, proof);
@@ -103,14 +103,15 @@ fn refuse(model: &mut Model, proof: &Proof) {
     let what = "it was measured as requested".to_owned();
     model.accepted = false;
     model.levels.clear();
-    model
-        .gates
-        .insert(0, Gate { id: "valid".to_owned(), what, open: false, statistic: None, p: None });
+    model.gates.insert(
+        0,
+        ModelGate { id: "valid".to_owned(), what, open: false, statistic: None, p: None },
+    );
     model.refusals.insert(0, refusal);
 }
 
 /// The tail of one run of a series.
-pub fn of_run(series: String, run: &Run, known: &Known) -> SeriesTail {
+pub fn of_run(series: String, run: &ComparedRun, known: &KnownCauses) -> SeriesTail {
     let model = model::of(run, known);
     let threshold = model.peaks.as_ref().map(|peaks| peaks.threshold);
     let causes =

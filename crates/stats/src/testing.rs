@@ -6,9 +6,9 @@ use punctual_bundle::lab::{
     SeriesFigures,
 };
 use punctual_bundle::meta::TIMER_WORKLOAD;
-use punctual_bundle::state::State;
+use punctual_bundle::state::SeriesState;
 use punctual_bundle::summary::Summary;
-use punctual_bundle::{Ending, Manifest, Outcome, PhaseMeta, Planned, SeriesMeta};
+use punctual_bundle::{Manifest, Outcome, PhaseMeta, PlannedRequests, RunEnding, SeriesMeta};
 use punctual_core::event::Recorded;
 use punctual_core::{
     Clock, ClockNs, CpuSet, Fact, Finding, Nanos, Sample, SeriesData, SeriesShape,
@@ -30,10 +30,10 @@ pub fn series(latencies: &[i64]) -> SeriesData {
     data
 }
 
-pub fn state(latencies: &[i64]) -> State {
+pub fn state(latencies: &[i64]) -> SeriesState {
     let data = series(latencies);
     let samples_kept = data.count();
-    State { data, usage: Fact::NotAsked, digest: None, samples_kept, log_bytes: 8 }
+    SeriesState { data, usage: Fact::NotAsked, digest: None, samples_kept, log_bytes: 8 }
 }
 
 pub fn meta(requirements: &[&str]) -> SeriesMeta {
@@ -67,7 +67,7 @@ pub fn manifest(outcome: Option<Outcome>) -> Manifest {
         calibration: Fact::NotAsked,
         created: jiff::Timestamp::UNIX_EPOCH,
         gaps: Vec::new(),
-        ending: outcome.map(|outcome| Ending {
+        ending: outcome.map(|outcome| RunEnding {
             at: jiff::Timestamp::UNIX_EPOCH,
             outcome,
             exit_code: 0,
@@ -157,6 +157,6 @@ pub fn summarized(
     damage: &[String],
     recorded: Option<&Recorded>,
 ) -> Summary {
-    let planned = &Planned::default();
+    let planned = &PlannedRequests::default();
     summarize_run(&RunView { manifest, planned, phases, found, damage, recorded })
 }

@@ -2,7 +2,7 @@
 //! time.
 
 use punctual_bundle::log::LogContents;
-use punctual_core::{ClockNs, Nanos, Sample, Window};
+use punctual_core::{ClockNs, Nanos, Sample, SampleWindow};
 
 /// The samples in one bucket of time.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -28,7 +28,7 @@ pub struct Timeline {
 
 /// The sums for a [`Bucket`].
 #[derive(Clone, Copy)]
-struct Sums {
+struct BucketSums {
     count: u64,
     min: Nanos,
     max: Nanos,
@@ -36,9 +36,9 @@ struct Sums {
 }
 
 /// One sample, or one window.
-struct Point {
+struct TimelinePoint {
     at: ClockNs,
-    sums: Sums,
+    sums: BucketSums,
 }
 
 impl Timeline {
@@ -57,17 +57,19 @@ impl Timeline {
     pub fn of_samples(samples: &[Sample], buckets: usize) -> Timeline {
         let point = |sample: &Sample| {
             let latency = sample.latency();
-            let sums = Sums { count: 1, min: latency, max: latency, sum: i128::from(latency.ns()) };
-            Point { at: sample.due, sums }
+            let sums =
+                BucketSums { count: 1, min: latency, max: latency, sum: i128::from(latency.ns()) };
+            TimelinePoint { at: sample.due, sums }
         };
         bucket(|| samples.iter().map(point), buckets)
     }
 
     /// The timeline of windows, each at its start; empty windows are dropped. O(windows + buckets).
-    pub fn of_windows(windows: &[Window], buckets: usize) -> Timeline {
-        let point = |w: &Window| {
-            let sums = Sums { count: w.count, min: w.min, max: w.max, sum: i128::from(w.sum.ns()) };
-            Point { at: w.start, sums }
+    pub fn of_windows(windows: &[SampleWindow], buckets: usize) -> Timeline {
+        let point = |w: &SampleWindow| {
+            let sums =
+                BucketSums { count: w.count, min: w.min, max: w.max, sum: i128::from(w.sum.ns()) };
+            TimelinePoint { at: w.start, sums }
         };
         bucket(|| windows.iter().filter(|w| w.count > 0).map(point), buckets)
     }
@@ -75,7 +77,7 @@ impl Timeline {
 
 /// Two passes: first the extent of time, then the points by bucket. A damaged log may have any
 /// order of instants.
-fn bucket<I: Iterator<Item = Point>>(points: impl Fn() -> I, buckets: usize) -> Timeline {
+fn bucket<I: Iterator<Item = TimelinePoint>>(points: impl Fn() -> I, buckets: usize) -> Timeline {
     let first = points().map(|p| p.at.ns()).min();
     let last = points().map(|p| p.at.ns()).max();
     let (Some(first), Some(last), true) = (first, last, buckets > 0) else {
@@ -83,8 +85,8 @@ fn bucket<I: Iterator<Item = Point>>(points: impl Fn() -> I, buckets: usize) -> 
     };
     let span = i128::from(last) - i128::from(first) + 1;
     let width = (span + buckets as i128 - 1) / buckets as i128;
-    let mut steps: Vec<Option<Sums>> = vec![None; buckets];
-    for Point { at, sums } in points() {
+    let mut steps: Vec<Option<BucketSums>> = vec![None; buckets];
+    for TimelinePoint { at, sums } in points() {
         let place = ((i128::from(at.ns()) - i128::from(first)) / width) as usize;
         let step = &mut steps[place];
         *step = Some(step.map_or(sums, |s| s.with(&sums)));
@@ -95,9 +97,9 @@ fn bucket<I: Iterator<Item = Point>>(points: impl Fn() -> I, buckets: usize) -> 
     Timeline { buckets: filled.collect(), width: Nanos(i64::try_from(width).unwrap_or(i64::MAX)) }
 }
 
-impl Sums {
-    fn with(&self, more: &Sums) -> Sums {
-        Sums {
+impl BucketSums {
+    fn with(&self, more: &BucketSums) -> BucketSums {
+        BucketSums {
             count: self.count.saturating_add(more.count),
             min: self.min.min(more.min),
             max: self.max.max(more.max),

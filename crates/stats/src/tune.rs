@@ -23,11 +23,11 @@ pub mod simulated;
 
 pub use candidate::{Candidate, Risk};
 pub use design::Design;
-pub use figure::Figure;
-pub use machine::{Machine, conduct};
+pub use figure::TuneFigure;
+pub use machine::{TunableMachine, conduct};
 pub use power::{blocks_needed, time_needed};
 pub use procedure::Tuning;
-pub use request::{Block, Options, Purpose, Request, Step};
+pub use request::{BlockPurpose, BlockRequest, MeasuredBlock, TuneStep, TuningOptions};
 pub use required::required;
 
 #[cfg(test)]

@@ -29,7 +29,7 @@ pub struct Validity {
 
 /// A verdict adapted to the validity, with the reason for a change.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Gated {
+pub struct GatedVerdict {
     /// The verdict considering the validity of the run.
     pub verdict: VerdictWord,
     /// The reason for a change.
@@ -69,7 +69,7 @@ impl Validity {
     }
 
     /// The effective verdict on a series of a phase: never *met* if a proof fails or is unknown.
-    pub fn gate(&self, verdict: VerdictWord, phase: &str, series: &str) -> Gated {
+    pub fn gate(&self, verdict: VerdictWord, phase: &str, series: &str) -> GatedVerdict {
         let about =
             |proof: &&Proof| concerns(proof, phase, series) && proof.proof != ProofWord::Recorder;
         gated(verdict, self.proofs.iter().filter(about))
@@ -77,7 +77,7 @@ impl Validity {
 
     /// The effective verdict on intervals of a recording. Missing events, and the number of
     /// intervals, are judged limit by limit.
-    pub fn gate_recording(&self, verdict: VerdictWord) -> Gated {
+    pub fn gate_recording(&self, verdict: VerdictWord) -> GatedVerdict {
         let about =
             |proof: &&Proof| !matches!(proof.proof, ProofWord::Recorder | ProofWord::Samples);
         gated(verdict, self.proofs.iter().filter(about))
@@ -114,7 +114,7 @@ pub(crate) fn concerns(proof: &Proof, phase: &str, series: &str) -> bool {
 
 /// The rule. A sample that was measured as requested and is too long remains so, however many
 /// others are missing; a sample that was not measured as requested shows nothing.
-fn gated<'a>(verdict: VerdictWord, proofs: impl Iterator<Item = &'a Proof>) -> Gated {
+fn gated<'a>(verdict: VerdictWord, proofs: impl Iterator<Item = &'a Proof>) -> GatedVerdict {
     let mut unknown = None;
     let mut invalid: Option<&Proof> = None;
     for proof in proofs {
@@ -130,9 +130,11 @@ fn gated<'a>(verdict: VerdictWord, proofs: impl Iterator<Item = &'a Proof>) -> G
     }
     let text = |proof: &Proof| Some(format!("{}: {}", proof.subject, proof.why));
     match (invalid, unknown) {
-        (Some(proof), _) => Gated { verdict: VerdictWord::Invalid, reason: text(proof) },
-        (None, Some(proof)) => Gated { verdict: VerdictWord::Undecided, reason: text(proof) },
-        (None, None) => Gated { verdict, reason: None },
+        (Some(proof), _) => GatedVerdict { verdict: VerdictWord::Invalid, reason: text(proof) },
+        (None, Some(proof)) => {
+            GatedVerdict { verdict: VerdictWord::Undecided, reason: text(proof) }
+        }
+        (None, None) => GatedVerdict { verdict, reason: None },
     }
 }
 

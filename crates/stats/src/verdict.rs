@@ -2,22 +2,22 @@
 //! holds. The end of a run calls it and stores the result; a bundle that is opened later, also one
 //! that was cut off, gets the answer of the same function.
 
-use crate::validity::{Gated, TOO_MUCH_LOST};
+use crate::validity::{GatedVerdict, TOO_MUCH_LOST};
 use crate::{PhaseView, Validity};
 use punctual_bundle::baseline::HeldAgainst;
 use punctual_bundle::intervals::LimitSummary;
 use punctual_bundle::summary::{PhaseSummary, ProofOutcome, RequirementSummary, VerdictWord};
 use punctual_bundle::verdict::{FailedPart, Unbegun};
-use punctual_bundle::{Manifest, Outcome, Planned, Reason, Verdict};
+use punctual_bundle::{Manifest, Outcome, PlannedRequests, Reason, Verdict};
 use punctual_core::event::Recorded;
 
 /// Everything that a verdict depends on.
 #[derive(Clone, Copy)]
-pub(crate) struct Evidence<'a> {
+pub(crate) struct VerdictEvidence<'a> {
     /// The header with the ending, if any, and the stored verdict.
     pub manifest: &'a Manifest,
     /// The requests of the plan.
-    pub planned: &'a Planned,
+    pub planned: &'a PlannedRequests,
     pub phases: &'a [PhaseView<'a>],
     /// The figures, with the verdict on each requirement.
     pub figures: &'a [PhaseSummary],
@@ -29,7 +29,7 @@ pub(crate) struct Evidence<'a> {
 }
 
 /// The verdict, and every reason for it.
-pub(crate) fn of(evidence: &Evidence) -> Verdict {
+pub(crate) fn of(evidence: &VerdictEvidence) -> Verdict {
     let mut reasons = Vec::new();
     reasons.extend(requirements(evidence));
     reasons.extend(limits(evidence));
@@ -58,7 +58,7 @@ pub(crate) fn of(evidence: &Evidence) -> Verdict {
 }
 
 /// Whether a satisfiable request exists.
-fn is_asked(evidence: &Evidence, reasons: &[Reason]) -> bool {
+fn is_asked(evidence: &VerdictEvidence, reasons: &[Reason]) -> bool {
     let mut series = evidence.figures.iter().flat_map(|phase| &phase.series);
     let is_of_question = |reason: &Reason| {
         matches!(
@@ -78,7 +78,7 @@ fn is_asked(evidence: &Evidence, reasons: &[Reason]) -> bool {
 }
 
 /// Requirements that are not met, and those without a series.
-fn requirements(evidence: &Evidence) -> Vec<Reason> {
+fn requirements(evidence: &VerdictEvidence) -> Vec<Reason> {
     let mut reasons = Vec::new();
     for phase in evidence.figures {
         for series in &phase.series {
@@ -110,7 +110,7 @@ fn requirement(place: String, held: &RequirementSummary) -> Reason {
 }
 
 /// Limits on the recording that do not hold. A limit of the plan that was not judged is undecided.
-fn limits(evidence: &Evidence) -> Vec<Reason> {
+fn limits(evidence: &VerdictEvidence) -> Vec<Reason> {
     let Some(judged) = &evidence.manifest.limits else { return Vec::new() };
     let mut reasons: Vec<Reason> = judged
         .iter()
@@ -127,7 +127,7 @@ fn limits(evidence: &Evidence) -> Vec<Reason> {
 }
 
 fn of_limit(name: &str, limit: &LimitSummary, validity: &Validity) -> Option<Reason> {
-    let Gated { verdict, reason } = validity.gate_recording(limit.verdict);
+    let GatedVerdict { verdict, reason } = validity.gate_recording(limit.verdict);
     let violations = match verdict {
         VerdictWord::NotMet => Some(format!("exceeded {} times", limit.violations)),
         _ => None,
@@ -149,7 +149,7 @@ fn baseline(held: &HeldAgainst) -> Vec<Reason> {
     worse.chain((missing > 0).then_some(few)).chain(not_held).chain(leaps).collect()
 }
 
-fn ending(evidence: &Evidence) -> Vec<Reason> {
+fn ending(evidence: &VerdictEvidence) -> Vec<Reason> {
     let target = evidence.manifest.target.as_ref();
     let of_target = target.and_then(|target| {
         let part = FailedPart::Target(target.name.clone());
@@ -187,13 +187,13 @@ fn ending(evidence: &Evidence) -> Vec<Reason> {
 }
 
 /// The phases of the plan that never began.
-fn unbegun(evidence: &Evidence) -> Vec<Unbegun> {
+fn unbegun(evidence: &VerdictEvidence) -> Vec<Unbegun> {
     let began = |name: &str| evidence.phases.iter().any(|phase| phase.meta.name == name);
     evidence.planned.phases.iter().filter(|phase| !began(&phase.phase)).cloned().collect()
 }
 
 /// The omissions of bounds, with the requirements that may be affected: those of the phase.
-fn left_out(evidence: &Evidence) -> Vec<Reason> {
+fn left_out(evidence: &VerdictEvidence) -> Vec<Reason> {
     let mut reasons = Vec::new();
     for phase in evidence.phases.iter().filter(|phase| !phase.meta.left_out.is_empty()) {
         let of_series = phase.series.iter().flat_map(|series| &series.meta.requirements);
@@ -212,7 +212,7 @@ fn left_out(evidence: &Evidence) -> Vec<Reason> {
 
 /// For a recording without a measurement: if more than this share of its events was lost, it is no
 /// evidence.
-fn events_lost(evidence: &Evidence) -> Option<Reason> {
+fn events_lost(evidence: &VerdictEvidence) -> Option<Reason> {
     let recorded = evidence.recorded.filter(|_| evidence.phases.is_empty())?;
     let sources = recorded.sources.iter();
     let there = sources.fold(0u64, |sum, source| sum.saturating_add(source.recorded));

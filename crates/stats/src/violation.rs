@@ -1,6 +1,6 @@
 //! Whether a series violates a requirement while it is measured, before its verdict is due.
 
-use crate::requirements::{self, Evidence};
+use crate::requirements::{self, RequirementEvidence};
 use crate::{Distribution, SeriesView};
 use punctual_bundle::summary::VerdictWord;
 use punctual_core::{Metric, Requirement};
@@ -29,7 +29,7 @@ pub fn first_violation(view: &SeriesView, ended: bool) -> Option<Violation> {
         let is_whole = ended || varies(requirement.metric);
         let missing = (!is_whole).then_some(requirements::CUT_OFF);
         let (meta, state, corrected) = (view.meta, view.state, corrected.as_ref());
-        let evidence = Evidence { meta, state, plain: &plain, corrected, missing };
+        let evidence = RequirementEvidence { meta, state, plain: &plain, corrected, missing };
         let evaluated = requirements::evaluate(text, &evidence);
         let figure = evaluated.figure.filter(|_| evaluated.verdict == VerdictWord::NotMet)?;
         Some(Violation { requirement, figure })

@@ -3,8 +3,8 @@
 //! punctual-analyze --test pure coverage:: -- --nocapture`.
 
 use punctual_stats::Random;
-use punctual_stats::calibration::{Turn, shifts};
-use punctual_stats::compare::run::Run;
+use punctual_stats::calibration::{TurnLatencies, shifts};
+use punctual_stats::compare::run::ComparedRun;
 use punctual_stats::tail::seen;
 
 const RUNS: usize = 1_000;
@@ -32,7 +32,7 @@ fn sample(random: &mut Random) -> i64 {
 /// Whether the maximum is exceeded with at most the probability that the bound states.
 fn is_bounded(samples: Vec<i64>) -> bool {
     let max = samples.iter().copied().max().unwrap_or_default();
-    let beyond = seen::of(&Run::of_samples(samples)).beyond.expect("a bound");
+    let beyond = seen::of(&ComparedRun::of_samples(samples)).beyond.expect("a bound");
     (-(max as f64) / MEAN).exp() <= beyond
 }
 
@@ -64,8 +64,8 @@ fn the_cost_of_recording_lies_in_its_interval_as_often_as_stated() {
     let mut missed = [0; 3];
     for seed in 0..RUNS {
         let mut random = Random::seeded(seed as u64);
-        let turns: Vec<Turn> = (0..10)
-            .map(|turn| Turn {
+        let turns: Vec<TurnLatencies> = (0..10)
+            .map(|turn| TurnLatencies {
                 without: block(&mut random, turn, 0),
                 with: block(&mut random, turn, ADDED),
             })

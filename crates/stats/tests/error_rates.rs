@@ -5,8 +5,8 @@
 use punctual_bundle::comparison::{Difference, SeriesComparison};
 use punctual_stats::Random;
 use punctual_stats::compare::multiple;
-use punctual_stats::compare::run::{Run, Side};
-use punctual_stats::compare::series::Pair;
+use punctual_stats::compare::run::{ComparedRun, SideRuns};
+use punctual_stats::compare::series::SeriesPair;
 
 /// The source of latencies.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -49,8 +49,8 @@ fn draw(source: Source, random: &mut Random, n: usize) -> Vec<i64> {
     (0..n).map(|_| sample()).collect()
 }
 
-fn run(source: Source, samples: Vec<i64>) -> Run {
-    let mut run = Run::of_samples(samples);
+fn run(source: Source, samples: Vec<i64>) -> ComparedRun {
+    let mut run = ComparedRun::of_samples(samples);
     if source == Source::Histogram {
         let mut longest = std::mem::take(&mut run.samples);
         longest.sort_unstable_by(|a, b| b.cmp(a));
@@ -88,9 +88,9 @@ fn compared(source: Source, change: Change, n: usize, seed: u64) -> SeriesCompar
         let mut one = || {
             run(source, draw(source, &mut random, n).into_iter().map(|l| change.of(l)).collect())
         };
-        Side::new((0..runs).map(|_| one()).collect())
+        SideRuns::new((0..runs).map(|_| one()).collect())
     };
-    let pair = Pair { a: side(Change::Nothing), b: side(change) };
+    let pair = SeriesPair { a: side(Change::Nothing), b: side(change) };
     let mut all = [pair.compare(1, "p/s", "p/s")];
     multiple::settle(&mut all);
     let [one] = all;
@@ -248,11 +248,13 @@ fn error_rates_of_a_thousand_pairs() {
 #[test]
 #[ignore = "a score: a table of minutes of simulated histories; ./x test --all"]
 fn changes_of_baselines_that_stay() {
-    use punctual_stats::baseline::{Noise, follow, quiet};
+    use punctual_stats::baseline::{SimulatedNoise, follow, quiet};
     let recorded = include_str!("../../../fixtures/baselines/runs.tsv");
-    let recorded = |stretch| Noise::recorded(recorded, stretch).expect("figures of runs");
+    let recorded = |stretch| SimulatedNoise::recorded(recorded, stretch).expect("figures of runs");
     let histories = std::env::var("HISTORIES").ok().and_then(|n| n.parse().ok()).unwrap_or(5_000);
-    for (noise, words) in [(Noise::Normal, "normal"), (recorded(1), "recorded, in any order")] {
+    for (noise, words) in
+        [(SimulatedNoise::Normal, "normal"), (recorded(1), "recorded, in any order")]
+    {
         for (factor, runs) in
             [1.3, 3.0, 50.0].into_iter().flat_map(|of| [12, 20, 50, 100].map(|runs| (of, runs)))
         {

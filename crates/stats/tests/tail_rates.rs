@@ -5,8 +5,8 @@
 
 use punctual_bundle::tail::SeriesTail;
 use punctual_stats::Random;
-use punctual_stats::compare::run::Run;
-use punctual_stats::tail::causes::Known;
+use punctual_stats::compare::run::ComparedRun;
+use punctual_stats::tail::causes::KnownCauses;
 use punctual_stats::tail::of_run;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -52,7 +52,7 @@ fn truth(source: Source, samples: f64) -> Option<f64> {
     })
 }
 
-fn draw(source: Source, n: usize, seed: u64) -> Run {
+fn draw(source: Source, n: usize, seed: u64) -> ComparedRun {
     let mut random = Random::seeded(seed);
     let (mut left, mut peak, mut loaded) = (0usize, 0.0, false);
     let bursts = !matches!(source, Source::Exponential | Source::Heavy);
@@ -86,7 +86,7 @@ fn draw(source: Source, n: usize, seed: u64) -> Run {
         }
         body
     };
-    let mut run = Run::of_samples((0..n).map(|k| sample(k) as i64).collect());
+    let mut run = ComparedRun::of_samples((0..n).map(|k| sample(k) as i64).collect());
     run.duration = Some(n as i64 * 1_000_000);
     run
 }
@@ -106,7 +106,9 @@ fn rates(source: Source, n: usize, runs: usize) -> Rates {
         move || {
             (k..runs)
                 .step_by(threads)
-                .map(|seed| of_run("p/s".into(), &draw(source, n, seed as u64), &Known::default()))
+                .map(|seed| {
+                    of_run("p/s".into(), &draw(source, n, seed as u64), &KnownCauses::default())
+                })
                 .collect::<Vec<SeriesTail>>()
         }
     };

@@ -35,7 +35,7 @@ pub struct Baseline {
 
 /// The runs of one experiment, machine and kernel.
 #[derive(Clone, Debug, Default)]
-pub struct History {
+pub struct RunHistory {
     /// Oldest first.
     pub runs: Vec<BaselineRun>,
     /// The files of `runs`, in the same order.
@@ -86,7 +86,7 @@ impl Baseline {
             return Ok((HeldAgainst { not_held: Some(why), ..HeldAgainst::default() }, None));
         }
         let mut record = record(bundle, &summary, self.commit.clone())?;
-        let mut history = History::read(&self.place(&record))?;
+        let mut history = RunHistory::read(&self.place(&record))?;
         let others = history.only(&record);
         let mut held = baseline::hold(&history.runs, &record);
         held.left_out = (history.left_out.len() + others) as u64;
@@ -101,7 +101,7 @@ impl Baseline {
     }
 
     /// All histories, by experiment, machine and kernel.
-    fn histories(&self) -> Result<Vec<History>, Failure> {
+    fn histories(&self) -> Result<Vec<RunHistory>, Failure> {
         let below = |places: Vec<Member>| -> Result<Vec<Member>, Failure> {
             let mut all = Vec::new();
             for place in places {
@@ -111,7 +111,7 @@ impl Baseline {
             Ok(all)
         };
         let places = below(below(below(vec![Member::root(&self.directory)])?)?)?;
-        places.iter().map(|place| History::read(place.path())).collect()
+        places.iter().map(|place| RunHistory::read(place.path())).collect()
     }
 
     /// Makes each history begin with its newest run; returns the number of histories.
@@ -156,7 +156,7 @@ pub fn trend(baseline: &Baseline, since: Option<Nanos>) -> Result<TrendDocument,
     Ok(document)
 }
 
-impl History {
+impl RunHistory {
     /// Keeps the runs of the version of the experiment that ran last.
     fn newest_version(&mut self) {
         let Some(digest) = self.runs.last().map(|run| run.digest.clone()) else { return };
@@ -166,8 +166,8 @@ impl History {
     }
 
     /// The records of this directory. Unreadable ones are omitted, with the reason.
-    pub fn read(place: &Path) -> Result<History, Failure> {
-        let mut history = History::default();
+    pub fn read(place: &Path) -> Result<RunHistory, Failure> {
+        let mut history = RunHistory::default();
         let mut found: Vec<(BaselineRun, PathBuf)> = Vec::new();
         for file in Member::root(place).entries(".json").map_err(Failure::failed)? {
             let bytes: Result<Vec<u8>, String> =

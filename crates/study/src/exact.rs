@@ -3,17 +3,17 @@
 
 mod programs;
 
-pub(crate) use programs::Programs;
+pub(crate) use programs::RunPrograms;
 
 use punctual_bundle::Bundle;
 use punctual_bundle::exact::{EXACT_MEMBER, ExactDocument};
 use punctual_core::Nanos;
 use punctual_exact::Exact;
 use punctual_exact::dump::Dump;
-use punctual_lab::exact::{Part, Replay, Wanted};
-use punctual_lab::{Arch, Control, Guest, GuestResult, LabError, Outcome};
+use punctual_lab::exact::{ExactRunPart, Replay, WantedSamples};
+use punctual_lab::{Arch, Guest, GuestControl, GuestOutcome, GuestResult, LabError};
 use punctual_session::exit::Failure;
-use punctual_session::interrupts::Interrupts;
+use punctual_session::interrupts::SignalRequests;
 use punctual_session::messages::{Listener, shown};
 use std::fs;
 use std::path::Path;
@@ -61,11 +61,11 @@ pub fn explain(
     })?;
     let digest = punctual_stats::summarize(bundle).digest;
     let digest = digest.ok_or_else(|| without_digest(bundle))?;
-    let interrupts = Interrupts::listen()?;
+    let interrupts = SignalRequests::listen()?;
     let say = |step: &str| messages.progress(&format!("exact explanation: {step}"));
-    let mut watch = |_: punctual_lab::Progress| match interrupts.end_requested() {
-        true => Control::Kill,
-        false => Control::GoOn,
+    let mut watch = |_: punctual_lab::GuestProgress| match interrupts.end_requested() {
+        true => GuestControl::Kill,
+        false => GuestControl::GoOn,
     };
     let replay = Replay::of(made_of).map_err(|why| Failure::of_lab(&why))?;
     say("reading the kernel's symbols");
@@ -78,7 +78,7 @@ pub fn explain(
     let (result, dump) = replay
         .run(&symbols, samples(worst), place.path(), &mut watch)
         .map_err(|why| Failure::of_lab(&why))?;
-    if result.outcome != Outcome::Finished {
+    if result.outcome != GuestOutcome::Finished {
         return Err(Failure::failed(format!("the replay did not complete: {}", result.outcome)));
     }
     let replayed = Bundle::open(&place.path().join("bundle")).map_err(Failure::failed)?;
@@ -91,7 +91,7 @@ pub fn explain(
     }
     say("following the calls");
     let kernel = result.release.unwrap_or_default();
-    let seen = Seen { dump: &dump, kallsyms: &symbols.kallsyms, vdso: &symbols.vdso };
+    let seen = PluginOutput { dump: &dump, kallsyms: &symbols.kallsyms, vdso: &symbols.vdso };
     seen.write(bundle, &kernel, &digest, HowMuch { worst, ..wanted })
 }
 
@@ -109,8 +109,8 @@ fn without_digest(bundle: &Bundle) -> Failure {
     })
 }
 
-fn samples(worst: usize) -> Wanted {
-    Wanted { worst: worst as u32 + WARM_UP, ordinary: ORDINARY, part: Part::Samples }
+fn samples(worst: usize) -> WantedSamples {
+    WantedSamples { worst: worst as u32 + WARM_UP, ordinary: ORDINARY, part: ExactRunPart::Samples }
 }
 
 /// The plugin's output, the kernel's symbols, and its vDSO, in the directory of an observed run.
@@ -120,7 +120,7 @@ const SEEN: [&str; 4] = ["exact.bin", "kallsyms", "vdso", "release"];
 pub fn run(
     guest: &Guest,
     place: &Path,
-    watch: &mut dyn FnMut(punctual_lab::Progress) -> Control,
+    watch: &mut dyn FnMut(punctual_lab::GuestProgress) -> GuestControl,
 ) -> Result<GuestResult, LabError> {
     if guest.kernel.arch != Arch::Amd64 {
         // The digests with and without the plugin were never compared.
@@ -153,19 +153,19 @@ pub fn write_seen(directory: &Path, place: &Path) -> Result<(), Failure> {
     let Some(digest) = punctual_stats::summarize(&bundle).digest else { return Ok(()) };
     let kallsyms = String::from_utf8_lossy(&kallsyms);
     let release = String::from_utf8_lossy(&release);
-    let seen = Seen { dump: &dump, kallsyms: &kallsyms, vdso: &vdso };
+    let seen = PluginOutput { dump: &dump, kallsyms: &kallsyms, vdso: &vdso };
     seen.write(&bundle, &release, &digest, HowMuch { worst: WORST, lines: false })?;
     Ok(())
 }
 
 /// The plugin's output of a run.
-struct Seen<'a> {
+struct PluginOutput<'a> {
     dump: &'a [u8],
     kallsyms: &'a str,
     vdso: &'a [u8],
 }
 
-impl Seen<'_> {
+impl PluginOutput<'_> {
     /// Reconstructs the calls from the plugin's output, and writes the findings into the bundle.
     fn write(
         &self,
@@ -176,7 +176,7 @@ impl Seen<'_> {
     ) -> Result<ExactDocument, Failure> {
         let dump = Dump::parse(self.dump).map_err(Failure::failed)?;
         let made_of = bundle.manifest.target.as_ref().and_then(|target| target.made_of.as_ref());
-        let programs = Programs::of(made_of, self.vdso);
+        let programs = RunPrograms::of(made_of, self.vdso);
         let mut names = programs.names(&dump, self.kallsyms);
         let findings = match wanted.lines {
             true => programs.add_lines(&mut names, &dump, kernel),

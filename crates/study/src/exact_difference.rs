@@ -8,10 +8,10 @@ use punctual_bundle::{Bundle, Member};
 use punctual_core::{Finding, MadeOf, Severity};
 use punctual_exact::difference;
 use punctual_plan::{ByteSize, TargetPlan};
-use punctual_session::exit::{Failure, Part};
+use punctual_session::exit::{ErrorPart, Failure};
 use punctual_session::messages::{Listener, shown};
 use punctual_session::options::{RunOptions, SshOptions};
-use punctual_session::request::Asked;
+use punctual_session::request::ExperimentRequest;
 use std::path::{Path, PathBuf};
 
 /// The exact explanation of a bundle: the stored one if it has enough samples and all functions of
@@ -125,9 +125,10 @@ fn on_kernel(bundle: &Bundle, kernel: &str, messages: Listener) -> Result<Bundle
     };
     let extension = file.rsplit('.').next().unwrap_or_default();
     let path = PathBuf::from(format!("{}.{extension}", bundle.manifest.experiment));
-    let written = Asked::of_text(&path, bytes.clone(), &options).load()?.experiment.settings.seed;
+    let written =
+        ExperimentRequest::of_text(&path, bytes.clone(), &options).load()?.experiment.settings.seed;
     options.seed = seed_of(bundle).filter(|_| written.is_none());
-    let asked = Asked::of_text(&path, bytes, &options);
+    let asked = ExperimentRequest::of_text(&path, bytes, &options);
     let target = with_settings(asked.target()?, made_of, kernel);
     let remote = RemoteRun::of(&target, &options, &asked, messages)?;
     match targets::run(&target, &remote)? {
@@ -151,7 +152,8 @@ fn with_settings(target: TargetPlan, made_of: &MadeOf, kernel: &str) -> TargetPl
 /// The seed of the plan as run, which may have been an option.
 fn seed_of(bundle: &Bundle) -> Option<u64> {
     let text = bundle.plan_text().ok()??;
-    let plan = Asked::of_plain_text(Path::new("plan.toml"), text.into_bytes()).load().ok()?;
+    let plan =
+        ExperimentRequest::of_plain_text(Path::new("plan.toml"), text.into_bytes()).load().ok()?;
     plan.experiment.settings.seed.map(|seed| seed.value)
 }
 
@@ -169,7 +171,7 @@ fn neither(other: &str, mut why: Failure) -> Failure {
     if !Path::new(other).exists() {
         let text = format!("--against {other}: there is no such bundle, and on such a kernel:");
         let text = punctual_core::format::plain(&text);
-        why.parts.insert(0, Part::Text(text));
+        why.parts.insert(0, ErrorPart::Text(text));
     }
     why
 }

@@ -1,7 +1,7 @@
 //! A sample counted by a replay of its run, instruction by instruction.
 
 use punctual_bundle::Bundle;
-use punctual_bundle::exact::{EXACT_MEMBER, ExactDocument, ExactSample};
+use punctual_bundle::exact::{EXACT_MEMBER, ExactDocument, ExplainedExactSample};
 use punctual_bundle::summary::Summary;
 use punctual_core::Nanos;
 use punctual_explain::answer::deciding;
@@ -13,19 +13,19 @@ pub fn sample(
     digest: Option<&str>,
     (phase, series): (&str, &str),
     latency: Nanos,
-) -> Option<ExactSample> {
+) -> Option<ExplainedExactSample> {
     let exact: ExactDocument = run.document(EXACT_MEMBER).ok()??;
     if Some(exact.digest.as_str()) != digest {
         return None;
     }
-    let is_it = |one: &ExactSample| {
+    let is_it = |one: &ExplainedExactSample| {
         (one.phase.as_str(), one.series.as_str(), one.latency_ns) == (phase, series, latency.ns())
     };
     exact.worst.into_iter().find(is_it)
 }
 
 /// The longest sample of the series that decided.
-pub fn of_answer(run: &Bundle, summary: &Summary) -> Option<ExactSample> {
+pub fn of_answer(run: &Bundle, summary: &Summary) -> Option<ExplainedExactSample> {
     let of = deciding(summary)?;
     let longest = Nanos(of.series.max?);
     sample(run, summary.digest.as_deref(), (&of.phase.name, &of.series.name), longest)

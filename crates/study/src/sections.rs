@@ -1,7 +1,7 @@
 //! The non-preemptible sections of a kernel that a run reaches: any command in a guest, its boot,
 //! or the measurement of a bundle.
 
-use crate::exact::{self, HowMuch, INSN, Programs};
+use crate::exact::{self, HowMuch, INSN, RunPrograms};
 use crate::hunt::require::Require;
 use crate::targets::vm::{kernel, named, preemption_word};
 use punctual_bundle::Bundle;
@@ -13,11 +13,11 @@ use punctual_exact::document::SECTIONS;
 use punctual_exact::dump::Dump;
 use punctual_host::environment;
 use punctual_host::files::Root;
-use punctual_lab::exact::{Part, Replay, Wanted, mark};
-use punctual_lab::{Accel, Arch, Control, Guest, GuestFile, Job, Outcome};
+use punctual_lab::exact::{ExactRunPart, Replay, WantedSamples, mark};
+use punctual_lab::{Accel, Arch, Guest, GuestControl, GuestFile, GuestOutcome, Job};
 use punctual_plan::{Acceleration, Architecture, VmPlan};
 use punctual_session::exit::Failure;
-use punctual_session::interrupts::Interrupts;
+use punctual_session::interrupts::SignalRequests;
 use punctual_session::messages::Listener;
 use punctual_session::programs::{find_program, programs_of};
 use std::collections::BTreeSet;
@@ -34,7 +34,7 @@ const COPY_SYSTEM: &str = "for file in /proc/sys/kernel/version /proc/cmdline \
                            >/results/system$file\ndone\n";
 
 /// The work of the guest.
-pub enum Work {
+pub enum GuestWork {
     /// A command of this machine, in $PATH or by its path.
     Command {
         words: Vec<String>,
@@ -52,15 +52,15 @@ pub enum Work {
 /// The guest cannot be made, or did not reach its end.
 pub fn of_guest(
     kernel: &str,
-    work: &Work,
+    work: &GuestWork,
     messages: Listener,
 ) -> Result<SectionsDocument, Failure> {
     let vm = named(kernel)?;
     let guest = guest(&vm, work)?;
-    let interrupts = Interrupts::listen()?;
-    let mut watch = |_: punctual_lab::Progress| match interrupts.end_requested() {
-        true => Control::Kill,
-        false => Control::GoOn,
+    let interrupts = SignalRequests::listen()?;
+    let mut watch = |_: punctual_lab::GuestProgress| match interrupts.end_requested() {
+        true => GuestControl::Kill,
+        false => GuestControl::GoOn,
     };
     let of_lab = |why| Failure::of_lab(&why);
     let say = |step: &str| messages.progress(&format!("sections: {step}"));
@@ -74,22 +74,22 @@ pub fn of_guest(
     let symbols = replay.symbols(&mut watch).map_err(of_lab)?;
     say("running");
     let part = match work {
-        Work::Command { .. } => Part::Marked,
-        Work::Boot => Part::Whole,
+        GuestWork::Command { .. } => ExactRunPart::Marked,
+        GuestWork::Boot => ExactRunPart::Whole,
     };
-    let wanted = Wanted { worst: 0, ordinary: 0, part };
+    let wanted = WantedSamples { worst: 0, ordinary: 0, part };
     let (result, dump) = replay.run(&symbols, wanted, place.path(), &mut watch).map_err(of_lab)?;
-    if result.outcome != Outcome::Finished {
+    if result.outcome != GuestOutcome::Finished {
         return Err(Failure::failed(result.outcome));
     }
     let dump = Dump::parse(&dump).map_err(Failure::failed)?;
     // Including the symbols of modules that the command loaded.
     let names = fs::read_to_string(place.path().join("kallsyms")).unwrap_or(symbols.kallsyms);
-    let programs = Programs::of(Some(&made_of), &symbols.vdso);
+    let programs = RunPrograms::of(Some(&made_of), &symbols.vdso);
     let exact = Exact::of(&dump, &programs.names(&dump, &names), INSN);
     let run = match work {
-        Work::Boot => SectionsRun::Boot,
-        Work::Command { words, .. } => {
+        GuestWork::Boot => SectionsRun::Boot,
+        GuestWork::Command { words, .. } => {
             SectionsRun::Command { command: words.clone(), status: result.exit_status }
         }
     };
@@ -144,7 +144,7 @@ pub fn requirements(texts: &[String]) -> Result<Vec<Require>, Failure> {
     texts.iter().map(|text| Require::parse(text).map_err(Failure::refused)).collect()
 }
 
-fn guest(vm: &VmPlan, work: &Work) -> Result<Guest, Failure> {
+fn guest(vm: &VmPlan, work: &GuestWork) -> Result<Guest, Failure> {
     let arch = match vm.arch {
         Architecture::X86_64 => Arch::Amd64,
         Architecture::Aarch64 => Arch::Arm64,
@@ -156,8 +156,8 @@ fn guest(vm: &VmPlan, work: &Work) -> Result<Guest, Failure> {
     }
     let (kernel, _) = kernel(vm, arch).map_err(|why| Failure::of_lab(&why))?;
     let (programs, script) = match work {
-        Work::Boot => (BTreeSet::new(), COPY_SYSTEM.to_owned()),
-        Work::Command { words, .. } => {
+        GuestWork::Boot => (BTreeSet::new(), COPY_SYSTEM.to_owned()),
+        GuestWork::Command { words, .. } => {
             let (name, arguments) =
                 words.split_first().ok_or_else(|| Failure::refused("there is no command"))?;
             let found =
@@ -169,7 +169,7 @@ fn guest(vm: &VmPlan, work: &Work) -> Result<Guest, Failure> {
     };
     let mut guest = Guest::new(kernel, Job::Script(script));
     guest.programs = programs.into_iter().collect();
-    if let Work::Command { files, .. } = work {
+    if let GuestWork::Command { files, .. } = work {
         for file in files {
             let path = std::path::absolute(file)?.to_string_lossy().into_owned();
             guest.files.push(GuestFile::copy(file, path).map_err(|why| Failure::of_lab(&why))?);
@@ -179,7 +179,7 @@ fn guest(vm: &VmPlan, work: &Work) -> Result<Guest, Failure> {
     guest.memory_mb = u32::try_from(vm.memory.0 >> 20).unwrap_or(u32::MAX);
     (guest.cpus, guest.accel) = (1, Accel::VirtualTime);
     guest.timeout = vm.timeout.map_or(TIMEOUT, |timeout| timeout.to_std());
-    guest.whole_boot = matches!(work, Work::Boot);
+    guest.whole_boot = matches!(work, GuestWork::Boot);
     Ok(guest)
 }
 

@@ -8,7 +8,7 @@ use std::io;
 
 /// The parameters of SCHED_DEADLINE.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Deadline {
+pub struct DeadlineAttributes {
     pub runtime: Nanos,
     /// The deadline, from the start of the period.
     pub deadline: Nanos,
@@ -22,7 +22,7 @@ pub struct Scheduling {
     pub priority: Option<Priority>,
     /// For SCHED_OTHER and SCHED_BATCH: -20 (most) to 19.
     pub nice: i32,
-    pub deadline: Option<Deadline>,
+    pub deadline: Option<DeadlineAttributes>,
 }
 
 impl Scheduling {
@@ -80,8 +80,9 @@ pub fn set_scheduling(tid: i32, scheduling: &Scheduling) -> io::Result<()> {
     let number =
         POLICIES.iter().find(|(policy, _)| *policy == scheduling.policy).map_or(0, |(_, n)| *n);
     let deadline = scheduling.deadline;
-    let span =
-        |pick: fn(&Deadline) -> Nanos| deadline.as_ref().map_or(0, |d| pick(d).ns().max(0) as u64);
+    let span = |pick: fn(&DeadlineAttributes) -> Nanos| {
+        deadline.as_ref().map_or(0, |d| pick(d).ns().max(0) as u64)
+    };
     let attr = SchedAttr {
         size: size_of::<SchedAttr>() as u32,
         sched_policy: number as u32,
@@ -105,7 +106,7 @@ pub fn scheduling(tid: i32) -> io::Result<Scheduling> {
     })?;
     let policy = policy(attr.sched_policy)
         .ok_or_else(|| io::Error::other(format!("policy {} is not known", attr.sched_policy)))?;
-    let deadline = (policy == Policy::Deadline).then_some(Deadline {
+    let deadline = (policy == Policy::Deadline).then_some(DeadlineAttributes {
         runtime: Nanos(attr.sched_runtime as i64),
         deadline: Nanos(attr.sched_deadline as i64),
         period: Nanos(attr.sched_period as i64),

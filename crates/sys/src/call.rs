@@ -10,18 +10,18 @@ pub fn check<T: Default + PartialOrd>(result: T) -> io::Result<T> {
 
 /// A system call with its arguments.
 #[derive(Clone, Copy)]
-pub struct Raw {
+pub struct RawSyscall {
     number: libc::c_long,
     arguments: [libc::c_long; 6],
 }
 
-impl Raw {
+impl RawSyscall {
     /// The call of this number with these arguments, at most six. The creator must ensure that
     /// their targets live long enough and that the kernel may use them.
-    pub fn new(number: libc::c_long, arguments: &[libc::c_long]) -> Raw {
+    pub fn new(number: libc::c_long, arguments: &[libc::c_long]) -> RawSyscall {
         let mut six = [0; 6];
         six.iter_mut().zip(arguments).for_each(|(place, argument)| *place = *argument);
-        Raw { number, arguments: six }
+        RawSyscall { number, arguments: six }
     }
 
     /// Makes the call; −1 with errno on failure.

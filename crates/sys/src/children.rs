@@ -11,25 +11,25 @@ use std::time::Duration;
 
 /// The end of a process.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Exit {
+pub enum ProcessEnd {
     /// By itself, with this status.
     Status(i32),
     Signal(i32),
 }
 
-impl Exit {
+impl ProcessEnd {
     /// Status 0.
     pub fn is_success(self) -> bool {
-        self == Exit::Status(0)
+        self == ProcessEnd::Status(0)
     }
 }
 
-impl std::fmt::Display for Exit {
+impl std::fmt::Display for ProcessEnd {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Exit::Status(0) => f.write_str("ended with success"),
-            Exit::Status(status) => write!(f, "ended with status {status}"),
-            Exit::Signal(signal) => write!(f, "was killed by signal {signal}"),
+            ProcessEnd::Status(0) => f.write_str("ended with success"),
+            ProcessEnd::Status(status) => write!(f, "ended with status {status}"),
+            ProcessEnd::Signal(signal) => write!(f, "was killed by signal {signal}"),
         }
     }
 }
@@ -68,7 +68,7 @@ pub fn leave_terminal() -> io::Result<()> {
 }
 
 /// Reaps one child that has ended; `Ok(None)` if none has; ECHILD if there is no child at all.
-pub fn reap() -> io::Result<Option<(i32, Exit)>> {
+pub fn reap() -> io::Result<Option<(i32, ProcessEnd)>> {
     let mut status = 0;
     // SAFETY: `status` is a valid int to write to.
     let pid = check(unsafe { libc::waitpid(-1, &mut status, libc::WNOHANG) })?;
@@ -102,7 +102,7 @@ pub fn wait_for_end(pid: i32) -> io::Result<()> {
 }
 
 /// Reaps a child that has ended, with its resource usage (wait4(2)).
-pub fn collect(pid: i32) -> io::Result<(Exit, Used)> {
+pub fn collect(pid: i32) -> io::Result<(ProcessEnd, Used)> {
     let mut status = 0;
     // SAFETY: rusage is plain integers; all zeroes is a value of it.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
@@ -123,10 +123,10 @@ fn wide(part: impl Into<i64>) -> i64 {
     part.into()
 }
 
-fn exit_of(status: i32) -> Exit {
+fn exit_of(status: i32) -> ProcessEnd {
     match libc::WIFSIGNALED(status) {
-        true => Exit::Signal(libc::WTERMSIG(status)),
-        false => Exit::Status(libc::WEXITSTATUS(status)),
+        true => ProcessEnd::Signal(libc::WTERMSIG(status)),
+        false => ProcessEnd::Status(libc::WEXITSTATUS(status)),
     }
 }
 

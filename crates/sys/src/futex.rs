@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicU32;
 /// The processes that share the word.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(i32)]
-pub enum Scope {
+pub enum FutexScope {
     Shared = 0,
     /// Only this process (FUTEX_PRIVATE_FLAG), which is faster.
     Private = libc::FUTEX_PRIVATE_FLAG,
@@ -15,7 +15,7 @@ pub enum Scope {
 
 /// Wakes at most `count` waiters of this word.
 #[inline(always)]
-pub fn wake(word: &AtomicU32, count: u32, scope: Scope) -> io::Result<()> {
+pub fn wake(word: &AtomicU32, count: u32, scope: FutexScope) -> io::Result<()> {
     let what = libc::FUTEX_WAKE | scope as i32;
     // SAFETY: the word is borrowed; waking takes numbers beside it.
     check(unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), what, count) }).map(drop)
@@ -27,7 +27,7 @@ pub fn wake(word: &AtomicU32, count: u32, scope: Scope) -> io::Result<()> {
 pub fn wait(
     word: &AtomicU32,
     expected: u32,
-    scope: Scope,
+    scope: FutexScope,
     timeout: Option<&libc::timespec>,
 ) -> io::Result<()> {
     let what = libc::FUTEX_WAIT | scope as i32;
@@ -39,14 +39,14 @@ pub fn wait(
 
 /// Waits until this thread owns the word, with priority inheritance: the word then holds its id, or
 /// is free (FUTEX_LOCK_PI).
-pub fn lock_pi(word: &AtomicU32, scope: Scope) -> io::Result<()> {
+pub fn lock_pi(word: &AtomicU32, scope: FutexScope) -> io::Result<()> {
     let (what, none) = (libc::FUTEX_LOCK_PI | scope as i32, std::ptr::null::<libc::timespec>());
     // SAFETY: the word is borrowed; without a timeout nothing else is read.
     check(unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), what, 0, none) }).map(drop)
 }
 
 /// Passes the word, which holds this thread's id, to the next waiter (FUTEX_UNLOCK_PI).
-pub fn unlock_pi(word: &AtomicU32, scope: Scope) -> io::Result<()> {
+pub fn unlock_pi(word: &AtomicU32, scope: FutexScope) -> io::Result<()> {
     let what = libc::FUTEX_UNLOCK_PI | scope as i32;
     // SAFETY: the word is borrowed; nothing else is read.
     check(unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), what) }).map(drop)
@@ -63,7 +63,7 @@ mod tests {
             let time = libc::timespec { tv_sec: 0, tv_nsec: 1_000_000 };
             wait(&word, expected, scope, Some(&time)).unwrap_err().raw_os_error()
         };
-        for scope in [Scope::Shared, Scope::Private] {
+        for scope in [FutexScope::Shared, FutexScope::Private] {
             assert_eq!(wait(0, scope), Some(libc::EAGAIN));
             assert_eq!(wait(1, scope), Some(libc::ETIMEDOUT));
             wake(&word, 1, scope).unwrap();

@@ -8,16 +8,16 @@ use std::process::{Child, Command};
 use std::sync::mpsc::{Receiver, sync_channel};
 
 /// A process that waits before its exec.
-pub struct Gated {
+pub struct GatedProcess {
     pub pid: u32,
     open: PipeWriter,
     spawned: Receiver<io::Result<Child>>,
 }
 
-impl Gated {
-    /// Creates the process. It is a copy of this one until [`Gated::release`]; if it is dropped
+impl GatedProcess {
+    /// Creates the process. It is a copy of this one until [`GatedProcess::release`]; if it is dropped
     /// instead, it ends.
-    pub fn start(mut command: Command) -> io::Result<Gated> {
+    pub fn start(mut command: Command) -> io::Result<GatedProcess> {
         let (gate_read, gate_write) = pipe()?;
         let (mut said_read, said_write) = pipe()?;
         let (gate, said, kept) =
@@ -58,7 +58,7 @@ impl Gated {
         })?;
         let mut pid = [0; 4];
         match said_read.read_exact(&mut pid) {
-            Ok(()) => Ok(Gated { pid: u32::from_ne_bytes(pid), open: gate_write, spawned }),
+            Ok(()) => Ok(GatedProcess { pid: u32::from_ne_bytes(pid), open: gate_write, spawned }),
             // It could not even be forked: the error of `spawn` is the reason.
             Err(_) => Err(joined(spawned)
                 .err()
@@ -93,7 +93,7 @@ mod tests {
     fn a_gated_process_has_its_pid_before_exec() {
         let mut command = Command::new("cat");
         command.stdin(Stdio::null());
-        let gated = Gated::start(command).unwrap();
+        let gated = GatedProcess::start(command).unwrap();
         let pid = gated.pid;
         assert_ne!(name(pid), "cat\n");
         let mut child = gated.release().unwrap();
@@ -103,14 +103,14 @@ mod tests {
 
     #[test]
     fn exec_errors_of_a_gated_process_are_reported_on_release() {
-        let gated = Gated::start(Command::new("/no/such/program")).unwrap();
+        let gated = GatedProcess::start(Command::new("/no/such/program")).unwrap();
         assert_eq!(gated.release().unwrap_err().kind(), io::ErrorKind::NotFound);
     }
 
     #[test]
     fn an_abandoned_gated_process_ends() {
-        let gated = Gated::start(Command::new("cat")).unwrap();
-        let Gated { pid, open, spawned } = gated;
+        let gated = GatedProcess::start(Command::new("cat")).unwrap();
+        let GatedProcess { pid, open, spawned } = gated;
         drop(open);
         assert_eq!(joined(spawned).unwrap_err().raw_os_error(), Some(libc::ECANCELED));
         assert_eq!(name(pid), "");

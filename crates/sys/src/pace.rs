@@ -17,17 +17,17 @@ const TRIES: usize = 3;
 /// The samples of a thread: at this instant and at all multiples of the period from it, in ns of
 /// CLOCK_MONOTONIC.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Samples {
+pub struct SampleTimes {
     pub due: i64,
     pub period: i64,
 }
 
 thread_local! {
-    static SAMPLES: RefCell<Vec<Samples>> = const { RefCell::new(Vec::new()) };
+    static SAMPLES: RefCell<Vec<SampleTimes>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Makes the calling thread avoid these from now on.
-pub fn heed(samples: impl IntoIterator<Item = Samples>) {
+pub fn heed(samples: impl IntoIterator<Item = SampleTimes>) {
     SAMPLES.with_borrow_mut(|heeded| {
         heeded.clear();
         heeded.extend(samples.into_iter().filter(|one| one.period > 0).take(MOST));
@@ -53,7 +53,7 @@ pub fn sleep_until(at: i64) {
 }
 
 /// The first instant from `at` on that is between samples, for each thread in turn.
-fn place(samples: &[Samples], at: i64) -> i64 {
+fn place(samples: &[SampleTimes], at: i64) -> i64 {
     samples.iter().fold(at, |at, one| {
         let (before, after) = (BEFORE.min(one.period / 2), AFTER.min(one.period / 4));
         let since = (at - one.due).rem_euclid(one.period);
@@ -71,7 +71,7 @@ mod tests {
 
     #[test]
     fn calls_are_placed_between_expected_samples() {
-        let each = |period| Samples { due: 7_000_000_123, period };
+        let each = |period| SampleTimes { due: 7_000_000_123, period };
         let at =
             |period: i64, since: i64| place(&[each(period)], 9_000_000_123 + since) - 9_000_000_123;
         let ms = 1_000_000;
@@ -80,13 +80,13 @@ mod tests {
         // Short periods leave a quarter of the time.
         assert_eq!((at(100_000, 50_001), at(100_000, 40_000)), (125_000, 40_000));
         assert_eq!(place(&[], 5), 5);
-        let both = [each(ms), Samples { due: 7_000_150_123, period: ms }];
+        let both = [each(ms), SampleTimes { due: 7_000_150_123, period: ms }];
         assert_eq!(place(&both, 9_000_000_123), 9_000_250_123, "after the second of them");
     }
 
     #[test]
     fn without_a_period_between_samples_returns_at_once() {
-        heed([Samples { due: 0, period: 0 }]);
+        heed([SampleTimes { due: 0, period: 0 }]);
         let before = clock::monotonic();
         between_samples();
         assert!(clock::monotonic() - before < punctual_core::Nanos::SECOND);

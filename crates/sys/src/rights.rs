@@ -33,14 +33,14 @@ impl Capability {
 
 /// The effective capabilities of a process.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Rights {
+pub struct Capabilities {
     effective: u64,
 }
 
-impl Rights {
+impl Capabilities {
     /// From the text of /proc/PID/status.
-    pub fn parse(status: &str) -> Option<Rights> {
-        status::mask(status, "CapEff").map(|effective| Rights { effective })
+    pub fn parse(status: &str) -> Option<Capabilities> {
+        status::mask(status, "CapEff").map(|effective| Capabilities { effective })
     }
     /// Whether the process has this capability.
     pub fn has(self, capability: Capability) -> bool {

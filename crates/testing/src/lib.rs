@@ -12,7 +12,7 @@ mod hidden_samples;
 mod steal;
 
 pub use hidden_samples::HiddenSamples;
-use punctual_lab::{Arch, Guest, GuestFile, GuestResult, Job, Kernel, LabError, Outcome};
+use punctual_lab::{Arch, BootKernel, Guest, GuestFile, GuestOutcome, GuestResult, Job, LabError};
 use rustix::fs::{FlockOperation, flock};
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -44,7 +44,7 @@ pub fn guest(kernel: &str) -> Option<Guest> {
 pub fn guest_for(arch: Arch, kernel: &str) -> Option<Guest> {
     // Before fetching a kernel that could not be booted here.
     or_skip(punctual_lab::check_emulator(arch))?;
-    let kernel = or_skip(Kernel::by_name(kernel, arch))?;
+    let kernel = or_skip(BootKernel::by_name(kernel, arch))?;
     let guest = Guest::new(kernel, Job::Command(vec!["true".into()]));
     Some(Guest { padding: timeline() * BYTES, ..guest })
 }
@@ -127,7 +127,7 @@ pub fn debian_program(package: &str, program: &str) -> Option<(Vec<GuestFile>, S
 pub fn run(guest: &Guest) -> Option<GuestResult> {
     let result = or_skip(guest.run())?;
     assert!(
-        result.outcome == Outcome::Finished && result.problems.is_empty(),
+        result.outcome == GuestOutcome::Finished && result.problems.is_empty(),
         "{}",
         story(&result)
     );

@@ -8,7 +8,7 @@ use std::mem::offset_of;
 /// Why a process records nothing. [`crate::status`] formats it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u32)]
-pub enum Refusal {
+pub enum RecordRefusal {
     NotStarted = 1,
     SwitchedOff = 2,
     NoDirectory = 3,
@@ -23,12 +23,12 @@ pub enum Refusal {
 ///
 /// `$PUNCTUAL_POINTS_DIR`, else /run/punctual/points for root, else
 /// `$XDG_RUNTIME_DIR/punctual/points`, else /run/user/UID/punctual/points.
-pub fn open(path: &mut Text) -> Result<Fd, Refusal> {
+pub fn open(path: &mut Text) -> Result<Fd, RecordRefusal> {
     // SAFETY: no arguments.
     let uid = unsafe { libc::geteuid() };
     if let Some(chosen) = variable(c"PUNCTUAL_POINTS_DIR").filter(|value| !value.is_empty()) {
         path.push(chosen);
-        return enter(libc::AT_FDCWD, path.as_str().ok_or(Refusal::NoDirectory)?, uid, 0o077);
+        return enter(libc::AT_FDCWD, path.as_str().ok_or(RecordRefusal::NoDirectory)?, uid, 0o077);
     }
     match variable(c"XDG_RUNTIME_DIR") {
         _ if uid == 0 => path.push(b"/run"),
@@ -37,24 +37,24 @@ pub fn open(path: &mut Text) -> Result<Fd, Refusal> {
     };
     let base = open_at(
         libc::AT_FDCWD,
-        path.as_str().ok_or(Refusal::NoDirectory)?,
+        path.as_str().ok_or(RecordRefusal::NoDirectory)?,
         libc::O_PATH | libc::O_DIRECTORY,
     );
     path.push(b"/punctual/points");
-    let base = base.ok_or(Refusal::NoDirectory)?;
+    let base = base.ok_or(RecordRefusal::NoDirectory)?;
     enter(enter(base.0, c"punctual", uid, 0o022)?.0, c"points", uid, 0o077)
 }
 
 /// Opens a directory that belongs to the user and grants others none of the permissions in
 /// `forbidden`. Follows no symbolic link.
-fn enter(parent: i32, name: &CStr, uid: u32, forbidden: u32) -> Result<Fd, Refusal> {
+fn enter(parent: i32, name: &CStr, uid: u32, forbidden: u32) -> Result<Fd, RecordRefusal> {
     // SAFETY: a path that ends with 0. An existing directory is fine as well.
     unsafe { libc::mkdirat(parent, name.as_ptr(), 0o700) };
     let flags = libc::O_RDONLY | libc::O_DIRECTORY | libc::O_NOFOLLOW;
-    let directory = open_at(parent, name, flags).ok_or(Refusal::NoDirectory)?;
-    let stat = stat_of(&directory).ok_or(Refusal::NoDirectory)?;
+    let directory = open_at(parent, name, flags).ok_or(RecordRefusal::NoDirectory)?;
+    let stat = stat_of(&directory).ok_or(RecordRefusal::NoDirectory)?;
     if stat.st_uid != uid || stat.st_mode & forbidden != 0 {
-        Err(Refusal::NotPrivate)
+        Err(RecordRefusal::NotPrivate)
     } else {
         Ok(directory)
     }
@@ -130,9 +130,9 @@ pub fn sweep(directory: &Fd, namespace: u64) {
                 continue;
             }
             match left_by_the_dead(directory, path, namespace) {
-                Left::Foreign => {}
-                Left::Nothing => remove(directory, path),
-                Left::Points(since) => {
+                LeftBehind::Foreign => {}
+                LeftBehind::Nothing => remove(directory, path),
+                LeftBehind::Points(since) => {
                     kept += 1;
                     if oldest.as_ref().is_none_or(|(before, _)| since < *before) {
                         oldest = Some((since, text));
@@ -149,7 +149,7 @@ pub fn sweep(directory: &Fd, namespace: u64) {
     }
 }
 
-enum Left {
+enum LeftBehind {
     /// Of another PID namespace: cannot be judged.
     Foreign,
     Nothing,
@@ -157,29 +157,29 @@ enum Left {
     Points(i64),
 }
 
-fn left_by_the_dead(directory: &Fd, name: &CStr, namespace: u64) -> Left {
+fn left_by_the_dead(directory: &Fd, name: &CStr, namespace: u64) -> LeftBehind {
     let mut head = [0_u8; size_of::<Control>()];
     let Some(file) =
         open_at(directory.0, name, libc::O_RDONLY | libc::O_NOFOLLOW | libc::O_NONBLOCK)
     else {
-        return Left::Foreign;
+        return LeftBehind::Foreign;
     };
-    let Some(stat) = stat_of(&file) else { return Left::Foreign };
+    let Some(stat) = stat_of(&file) else { return LeftBehind::Foreign };
     // SAFETY: `head` has room for this many bytes.
     if unsafe { libc::pread(file.0, head.as_mut_ptr().cast(), head.len(), 0) }
         != head.len() as isize
     {
-        return Left::Foreign;
+        return LeftBehind::Foreign;
     }
     let eight = |at: usize| head[at..at + 8].try_into().map_or(0, u64::from_ne_bytes);
     let four = |at: usize| head[at..at + 4].try_into().map_or(0, u32::from_ne_bytes);
     if eight(offset_of!(Control, namespace)) != namespace {
-        Left::Foreign
+        LeftBehind::Foreign
     } else if four(offset_of!(Control, rings_used)) == 0 {
-        Left::Nothing
+        LeftBehind::Nothing
     } else {
         // 32 bits on some systems.
-        Left::Points(stat.st_mtime as _)
+        LeftBehind::Points(stat.st_mtime as _)
     }
 }
 

@@ -30,7 +30,7 @@ impl std::error::Error for Off {}
 #[cfg(feature = "enabled")]
 mod enabled {
     use super::{Mode, Off};
-    use crate::directory::Refusal;
+    use crate::directory::RecordRefusal;
     use crate::layout::{FLIGHT, STREAM};
     use crate::process::PROCESS;
 
@@ -39,13 +39,13 @@ mod enabled {
             Off(refusal)
         }
         pub(crate) fn reason(self) -> &'static str {
-            const NOT_STARTED: u32 = Refusal::NotStarted as u32;
-            const SWITCHED_OFF: u32 = Refusal::SwitchedOff as u32;
-            const NO_DIRECTORY: u32 = Refusal::NoDirectory as u32;
-            const NOT_PRIVATE: u32 = Refusal::NotPrivate as u32;
-            const NO_SPACE: u32 = Refusal::NoSpace as u32;
-            const PAGE_SIZE: u32 = Refusal::PageSize as u32;
-            const BAD_SETTING: u32 = Refusal::BadSetting as u32;
+            const NOT_STARTED: u32 = RecordRefusal::NotStarted as u32;
+            const SWITCHED_OFF: u32 = RecordRefusal::SwitchedOff as u32;
+            const NO_DIRECTORY: u32 = RecordRefusal::NoDirectory as u32;
+            const NOT_PRIVATE: u32 = RecordRefusal::NotPrivate as u32;
+            const NO_SPACE: u32 = RecordRefusal::NoSpace as u32;
+            const PAGE_SIZE: u32 = RecordRefusal::PageSize as u32;
+            const BAD_SETTING: u32 = RecordRefusal::BadSetting as u32;
             match self.0 {
                 NOT_STARTED => "the library was not started: its constructor did not run",
                 SWITCHED_OFF => "PUNCTUAL_POINTS=off",

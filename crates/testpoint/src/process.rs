@@ -2,7 +2,7 @@
 //! end.
 
 use crate::counter;
-use crate::directory::{self, Refusal};
+use crate::directory::{self, RecordRefusal};
 use crate::fast::CONTROL_PAGE;
 use crate::layout::*;
 use crate::sys::{self, Fd, Text};
@@ -12,7 +12,7 @@ use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 /// The state of this process's file.
-pub struct Process {
+pub struct OwnProcess {
     /// The mapped control page, once there is one.
     control: AtomicPtr<Control>,
     names: AtomicPtr<Name>,
@@ -26,29 +26,29 @@ pub struct Process {
 
 // SAFETY: `path` is written before any other thread can read it: before `main`, and in a forked
 // child, which has one thread.
-unsafe impl Sync for Process {}
+unsafe impl Sync for OwnProcess {}
 
 /// This process.
-pub static PROCESS: Process = Process {
+pub static PROCESS: OwnProcess = OwnProcess {
     control: AtomicPtr::new(null_mut()),
     names: AtomicPtr::new(null_mut()),
     rings: [const { AtomicPtr::new(null_mut()) }; RINGS_MAX as usize],
     path: UnsafeCell::new(Text::new()),
     device: AtomicU64::new(0),
     inode: AtomicU64::new(0),
-    refusal: AtomicU32::new(Refusal::NotStarted as u32),
+    refusal: AtomicU32::new(RecordRefusal::NotStarted as u32),
 };
 
 const NAMES_BYTES: usize = (RINGS_AT - NAMES_AT) as usize;
 
 /// The settings of the environment.
-struct Requested {
+struct RequestedSettings {
     mode: u32,
     slots: u32,
     clock: u32,
 }
 
-impl Process {
+impl OwnProcess {
     /// Creates the file; must be called once, before there are threads. `page` is the memory of
     /// [`CONTROL_PAGE`] bytes that the fast path reads. Returns whether it could be created.
     pub fn start(&self, page: *mut Control) -> bool {
@@ -57,17 +57,25 @@ impl Process {
         made.is_ok()
     }
 
-    fn first_file(&self, page: *mut Control, requested: &Requested) -> Result<(), Refusal> {
+    fn first_file(
+        &self,
+        page: *mut Control,
+        requested: &RequestedSettings,
+    ) -> Result<(), RecordRefusal> {
         // SAFETY: no pointers.
         if unsafe { libc::sysconf(libc::_SC_PAGESIZE) } > CONTROL_PAGE as libc::c_long {
-            return Err(Refusal::PageSize);
+            return Err(RecordRefusal::PageSize);
         }
         self.make_file(page, requested)
     }
 
     /// Creates a file, maps its control page over `page`, and records the mode that the process
     /// requests.
-    fn make_file(&self, page: *mut Control, requested: &Requested) -> Result<(), Refusal> {
+    fn make_file(
+        &self,
+        page: *mut Control,
+        requested: &RequestedSettings,
+    ) -> Result<(), RecordRefusal> {
         let mut path = Text::new();
         let directory = directory::open(&mut path)?;
         let namespace = namespace();
@@ -75,11 +83,11 @@ impl Process {
         let pid = std::process::id();
         let start = directory::start_time(pid).unwrap_or(0);
         let file = create(&directory, &mut path, pid, start)?;
-        let stat = sys::stat_of(&file).ok_or(Refusal::NoFile)?;
+        let stat = sys::stat_of(&file).ok_or(RecordRefusal::NoFile)?;
         if !sys::allocate(&file, 0, CONTROL_PAGE as u64) {
-            return Err(Refusal::NoSpace);
+            return Err(RecordRefusal::NoSpace);
         }
-        sys::map(&file, 0, CONTROL_PAGE, page.cast()).ok_or(Refusal::NoFile)?;
+        sys::map(&file, 0, CONTROL_PAGE, page.cast()).ok_or(RecordRefusal::NoFile)?;
         // SAFETY: no thread reads the path meanwhile: see `Sync` above.
         unsafe { *self.path.get() = path };
         self.device.store(stat.st_dev as u64, Ordering::Relaxed);
@@ -161,7 +169,7 @@ impl Process {
     pub fn path(&self) -> Result<&'static std::ffi::CStr, u32> {
         match self.refusal.load(Ordering::Relaxed) {
             // SAFETY: no thread writes the path meanwhile: see `Sync` above.
-            0 => unsafe { (*self.path.get()).as_str().ok_or(Refusal::NoFile as u32) },
+            0 => unsafe { (*self.path.get()).as_str().ok_or(RecordRefusal::NoFile as u32) },
             refusal => Err(refusal),
         }
     }
@@ -200,7 +208,7 @@ impl Process {
         let recording = parent.recording.load(Ordering::Relaxed) != 0;
         let mode = parent.mode.load(Ordering::Relaxed);
         let requested = parent.requested.load(Ordering::Relaxed);
-        let request = Requested {
+        let request = RequestedSettings {
             mode: 0,
             slots: parent.ring_slots.load(Ordering::Relaxed),
             clock: parent.clock.load(Ordering::Relaxed),
@@ -219,7 +227,7 @@ impl Process {
         let names = self.names();
         self.names.store(null_mut(), Ordering::Relaxed);
         let made = self.make_file(page, &request).and_then(|()| match names {
-            Some(names) => self.copy_names(names, used, refused).ok_or(Refusal::NoSpace),
+            Some(names) => self.copy_names(names, used, refused).ok_or(RecordRefusal::NoSpace),
             None => Ok(()),
         });
         if let Some(names) = names {
@@ -259,13 +267,13 @@ impl Process {
     }
 }
 
-fn read_request() -> Result<Requested, Refusal> {
+fn read_request() -> Result<RequestedSettings, RecordRefusal> {
     let mode = match sys::variable(c"PUNCTUAL_POINTS") {
         None | Some(b"" | b"on") => 0,
         Some(b"stream") => STREAM,
         Some(b"flight") => FLIGHT,
-        Some(b"off") => return Err(Refusal::SwitchedOff),
-        Some(_) => return Err(Refusal::BadSetting),
+        Some(b"off") => return Err(RecordRefusal::SwitchedOff),
+        Some(_) => return Err(RecordRefusal::BadSetting),
     };
     let slots = match sys::variable(c"PUNCTUAL_POINTS_SLOTS") {
         None | Some(b"") => SLOTS_DEFAULT,
@@ -273,7 +281,7 @@ fn read_request() -> Result<Requested, Refusal> {
             let wanted: u32 = std::str::from_utf8(text)
                 .ok()
                 .and_then(|text| text.parse().ok())
-                .ok_or(Refusal::BadSetting)?;
+                .ok_or(RecordRefusal::BadSetting)?;
             wanted.clamp(SLOTS_MIN, SLOTS_MAX).next_power_of_two()
         }
     };
@@ -285,12 +293,12 @@ fn read_request() -> Result<Requested, Refusal> {
     let clock = match sys::variable(c"PUNCTUAL_POINTS_CLOCK") {
         None | Some(b"") => counter::trusted(source.unwrap_or_default()),
         Some(b"monotonic") => CLOCK_MONOTONIC,
-        Some(_) => return Err(Refusal::BadSetting),
+        Some(_) => return Err(RecordRefusal::BadSetting),
     };
-    Ok(Requested { mode, slots, clock })
+    Ok(RequestedSettings { mode, slots, clock })
 }
 
-fn create(directory: &Fd, path: &mut Text, pid: u32, start: u64) -> Result<Fd, Refusal> {
+fn create(directory: &Fd, path: &mut Text, pid: u32, start: u64) -> Result<Fd, RecordRefusal> {
     // A process has several files if it holds the library twice, or executed another program.
     for attempt in 0..64 {
         let mut name = Text::new();
@@ -300,17 +308,17 @@ fn create(directory: &Fd, path: &mut Text, pid: u32, start: u64) -> Result<Fd, R
             .push(b".")
             .push_number(attempt)
             .push(SUFFIX.as_bytes());
-        let name = name.as_str().ok_or(Refusal::NoFile)?;
+        let name = name.as_str().ok_or(RecordRefusal::NoFile)?;
         let flags = libc::O_RDWR | libc::O_CREAT | libc::O_EXCL | libc::O_NOFOLLOW;
         if let Some(file) = sys::open_at(directory.0, name, flags) {
-            path.push(b"/").push(name.to_bytes()).as_str().ok_or(Refusal::NoFile)?;
+            path.push(b"/").push(name.to_bytes()).as_str().ok_or(RecordRefusal::NoFile)?;
             return Ok(file);
         }
         if sys::errno() != libc::EEXIST {
             break;
         }
     }
-    Err(Refusal::NoFile)
+    Err(RecordRefusal::NoFile)
 }
 
 fn namespace() -> u64 {

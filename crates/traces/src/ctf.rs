@@ -16,16 +16,16 @@ mod text;
 mod types;
 
 use crate::decoder::Decoder;
-use crate::reader::{About, Format, Reader};
+use crate::reader::{FileStatements, Format, FormatReader};
 use crate::task_state::StateBits;
 use crate::{ReadAt, TraceError};
 use class::Classes;
-use event::Machine;
+use event::CtfMachine;
 use punctual_core::event::Event;
 use punctual_core::{Finding, Severity};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
-use stream::Stream;
+use stream::CtfStream;
 use types::Metadata;
 
 pub(crate) const FORMAT: Format = Format {
@@ -53,16 +53,16 @@ const AT_ONCE: usize = 1024;
 pub(crate) struct CtfReader {
     metadata: Metadata,
     classes: Classes,
-    streams: Vec<Stream>,
+    streams: Vec<CtfStream>,
     /// The next item of each stream, by instant.
     next: BinaryHeap<Reverse<(i64, usize)>>,
-    machine: Machine,
+    machine: CtfMachine,
     decoder: Decoder,
     findings: Vec<Finding>,
 }
 
 /// A file of a stream, with the start of its first packet.
-type Begun = (i64, Box<dyn ReadAt>);
+type BegunStream = (i64, Box<dyn ReadAt>);
 
 impl CtfReader {
     pub(crate) fn open(
@@ -82,7 +82,7 @@ impl CtfReader {
         if !decoder.knows_any() {
             return Err(without_events(&metadata));
         }
-        let machine = Machine::new(states(&metadata));
+        let machine = CtfMachine::new(states(&metadata));
         let mut reader = CtfReader {
             metadata,
             classes,
@@ -101,10 +101,10 @@ impl CtfReader {
 
     /// Joins files to streams, ordered by time within each.
     fn join(&mut self, files: Vec<Box<dyn ReadAt>>) -> Result<(), TraceError> {
-        let mut streams: BTreeMap<(u64, i64), Vec<Begun>> = BTreeMap::new();
+        let mut streams: BTreeMap<(u64, i64), Vec<BegunStream>> = BTreeMap::new();
         let (mut others, mut alone) = (0, i64::MIN);
         for file in files.into_iter().take(MOST_FILES) {
-            let mut stream = Stream::new([file].into(), &self.classes);
+            let mut stream = CtfStream::new([file].into(), &self.classes);
             let Some((instance, began)) = stream.identify(&self.classes)? else {
                 others += 1;
                 continue;
@@ -124,7 +124,7 @@ impl CtfReader {
         for mut files in streams.into_values() {
             files.sort_by_key(|(began, _)| *began);
             let files = files.into_iter().map(|(_, file)| file).collect();
-            self.streams.push(Stream::new(files, &self.classes));
+            self.streams.push(CtfStream::new(files, &self.classes));
         }
         Ok(())
     }
@@ -186,7 +186,7 @@ fn broken(line: u32, why: &str) -> TraceError {
     })
 }
 
-impl Reader for CtfReader {
+impl FormatReader for CtfReader {
     fn fill(&mut self, out: &mut VecDeque<Event>) -> Result<bool, TraceError> {
         for _ in 0..AT_ONCE {
             let Some(Reverse((at, place))) = self.next.pop() else {
@@ -208,14 +208,14 @@ impl Reader for CtfReader {
         &mut self.decoder
     }
 
-    fn about(&self) -> About {
+    fn about(&self) -> FileStatements {
         let version = ["tracer_major", "tracer_minor", "tracer_patchlevel"]
             .iter()
             .map_while(|name| self.stated(name))
             .collect::<Vec<_>>()
             .join(".");
         let tracer = self.stated("tracer_name").unwrap_or_else(|| "CTF".to_owned());
-        About {
+        FileStatements {
             producer: Some(format!("{tracer} {version}").trim_end().to_owned()),
             kernel: self.stated("kernel_release").or_else(|| self.stated("release")),
             machine: self.stated("machine"),

@@ -5,15 +5,15 @@ use crate::bytes::ByteOrder;
 use std::io;
 
 /// A position in a file.
-pub(crate) struct Cursor<'a> {
+pub(crate) struct FileCursor<'a> {
     file: &'a dyn ReadAt,
     pub(crate) at: u64,
     pub(crate) order: ByteOrder,
 }
 
-impl<'a> Cursor<'a> {
-    pub(crate) fn new(file: &'a dyn ReadAt, at: u64, order: ByteOrder) -> Cursor<'a> {
-        Cursor { file, at, order }
+impl<'a> FileCursor<'a> {
+    pub(crate) fn new(file: &'a dyn ReadAt, at: u64, order: ByteOrder) -> FileCursor<'a> {
+        FileCursor { file, at, order }
     }
 
     /// The next `count` bytes, which must exist.

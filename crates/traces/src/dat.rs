@@ -6,12 +6,12 @@ mod lane;
 use crate::bytes::ByteOrder;
 use crate::decoder::{Decoder, Head};
 use crate::input::Input;
-use crate::reader::{About, Format, Reader};
+use crate::reader::{FileStatements, Format, FormatReader};
 use crate::symbols::Symbols;
 use crate::{ReadAt, TraceError, TraceFormat};
 pub(crate) use head::MAGIC;
-use head::{DatHead, Part};
-use lane::Lane;
+use head::{DatHead, HeadPart};
+use lane::DatLane;
 use punctual_core::event::{Event, Tid};
 use punctual_core::{Finding, Severity};
 use std::cmp::Reverse;
@@ -30,7 +30,7 @@ pub(crate) const FORMAT: Format = Format {
 pub(crate) struct DatReader {
     file: Box<dyn ReadAt>,
     head: DatHead,
-    lanes: Vec<Lane>,
+    lanes: Vec<DatLane>,
     /// The lanes by the time of their next records.
     next: BinaryHeap<Reverse<(u64, usize)>>,
     decoder: Decoder,
@@ -71,8 +71,8 @@ impl DatReader {
             )));
         }
         let size = file.size()?;
-        let lanes: Vec<Lane> =
-            head.data.iter().map(|data| Lane::new(*data, head.order, size)).collect();
+        let lanes: Vec<DatLane> =
+            head.data.iter().map(|data| DatLane::new(*data, head.order, size)).collect();
         let mut reader = DatReader {
             file,
             findings: findings(&head),
@@ -150,7 +150,7 @@ impl DatReader {
     }
 }
 
-impl Reader for DatReader {
+impl FormatReader for DatReader {
     fn fill(&mut self, out: &mut VecDeque<Event>) -> Result<bool, TraceError> {
         for _ in 0..AT_ONCE {
             let Some(Reverse((_, lane))) = self.next.pop() else {
@@ -173,13 +173,13 @@ impl Reader for DatReader {
         &mut self.decoder
     }
 
-    fn about(&self) -> About {
+    fn about(&self) -> FileStatements {
         let uname = self.head.uname.as_deref();
         let version = self.head.version;
         let writer = self.head.writer.as_deref().map_or("trace-cmd".to_owned(), |writer| {
             format!("trace-cmd {}", writer.trim_start_matches("trace-cmd").trim())
         });
-        About {
+        FileStatements {
             producer: Some(format!("{writer} (trace.dat {version})")),
             // `Linux host 6.12.0-rt #1 SMP … x86_64`
             kernel: uname.and_then(|uname| uname.split(' ').nth(2)).map(str::to_owned),
@@ -196,7 +196,7 @@ impl Reader for DatReader {
     }
 }
 
-fn symbols(kallsyms: Option<&Part>, file: &dyn ReadAt) -> Result<Symbols, TraceError> {
+fn symbols(kallsyms: Option<&HeadPart>, file: &dyn ReadAt) -> Result<Symbols, TraceError> {
     let text = kallsyms.map(|part| part.read(file)).transpose()?;
     Ok(Symbols::read(&text.unwrap_or_default()))
 }

@@ -3,24 +3,24 @@
 use crate::bytes::until_nul;
 use crate::facts::TracepointCount;
 use crate::graph::Graph;
-use crate::marks::Marks;
-use crate::meaning::{Form, Meaning, Values, futex, tid, vector_name};
+use crate::marks::MomentMarks;
+use crate::meaning::{FieldEncoding, Meaning, Values, futex, tid, vector_name};
 use crate::quick::IdMap;
 pub(crate) use crate::stamp::Head;
 use crate::symbols::Symbols;
-use crate::syscall::{Call, NumberedCalls};
+use crate::syscall::{NumberedCalls, TracedSyscall};
 use punctual_core::event::{
-    CpuContext, Event, EventKind, Futex, Group, Names, Source, StackId, TaskName, Tid,
+    CpuContext, Event, EventKind, Futex, Group, Names, RecordedSource, StackId, TaskName, Tid,
 };
 use punctual_core::{CpuSet, Missing, MonotonicNs};
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
 #[derive(Clone, Debug)]
-pub(crate) struct Tracepoint {
+pub(crate) struct DecodedTracepoint {
     pub(crate) name: String,
     pub(crate) meaning: Option<Meaning>,
     /// The system call, for an event of the system `syscalls`.
-    pub(crate) call: Option<Call>,
+    pub(crate) call: Option<TracedSyscall>,
     vector: Option<&'static str>,
     count: TracepointCount,
     /// Records without the fields that its meaning needs.
@@ -36,7 +36,7 @@ const MOST_STACKS: usize = 1 << 14;
 const MOST_PROCESSES_BEHIND: usize = 1 << 20;
 
 #[derive(Clone, Copy, Default, Debug)]
-struct Cpu {
+struct DecodedCpu {
     began: bool,
     last: i64,
     recorded: u64,
@@ -48,8 +48,8 @@ struct Cpu {
 /// Collects the content of records.
 #[derive(Default, Debug)]
 pub(crate) struct Decoder {
-    tracepoints: Vec<Tracepoint>,
-    cpus: Vec<Cpu>,
+    tracepoints: Vec<DecodedTracepoint>,
+    cpus: Vec<DecodedCpu>,
     /// The first and the last instant.
     first: Option<(i64, i64)>,
     comms: IdMap<Tid, [u8; COMM]>,
@@ -65,7 +65,7 @@ pub(crate) struct Decoder {
     addresses: HashSet<u64>,
     symbols: BTreeMap<u64, String>,
     pub(crate) calls: NumberedCalls,
-    pub(crate) marks: Marks,
+    pub(crate) marks: MomentMarks,
     pub(crate) graph: Graph,
     /// The functions of the traced kernel, where the file has them.
     pub(crate) kernel: Symbols,
@@ -112,10 +112,10 @@ impl Decoder {
             return None;
         }
         let call = match system {
-            None | Some("syscalls") => Call::of_tracepoint(name),
+            None | Some("syscalls") => TracedSyscall::of_tracepoint(name),
             Some(_) => None,
         };
-        self.tracepoints.push(Tracepoint {
+        self.tracepoints.push(DecodedTracepoint {
             name: full,
             meaning: Meaning::of(system, name),
             call,
@@ -126,7 +126,7 @@ impl Decoder {
         Some(self.tracepoints.len() - 1)
     }
 
-    pub(crate) fn known(&self, tracepoint: usize) -> &Tracepoint {
+    pub(crate) fn known(&self, tracepoint: usize) -> &DecodedTracepoint {
         &self.tracepoints[tracepoint]
     }
 
@@ -343,7 +343,7 @@ impl Decoder {
 
     /// Whether any tracepoint has a meaning here.
     pub(crate) fn knows_any(&self) -> bool {
-        let is_known = |known: &Tracepoint| known.meaning.is_some() || known.call.is_some();
+        let is_known = |known: &DecodedTracepoint| known.meaning.is_some() || known.call.is_some();
         self.tracepoints.iter().any(is_known)
     }
 
@@ -439,7 +439,7 @@ impl Decoder {
         values: &Values<'_>,
     ) {
         match (what, vector) {
-            (EventKind::IrqEntry { irq }, _) if meaning.slots()[1].form == Form::Text => {
+            (EventKind::IrqEntry { irq }, _) if meaning.slots()[1].form == FieldEncoding::Text => {
                 self.irq(*irq, values.texts[1]);
             }
             (EventKind::VectorEntry { vector }, Some(name))
@@ -505,13 +505,13 @@ impl Decoder {
         let _ = self.cpu(cpu);
     }
 
-    fn cpu(&mut self, cpu: u16) -> Option<&mut Cpu> {
+    fn cpu(&mut self, cpu: u16) -> Option<&mut DecodedCpu> {
         let place = usize::from(cpu);
         if place >= self.cpus.len() {
             if place >= MOST_CPUS {
                 return None;
             }
-            self.cpus.resize(place + 1, Cpu::default());
+            self.cpus.resize(place + 1, DecodedCpu::default());
         }
         self.cpus.get_mut(place)
     }
@@ -551,10 +551,10 @@ impl Decoder {
     }
 
     /// The sources with their events and losses.
-    pub(crate) fn sources(&self) -> Vec<Source> {
+    pub(crate) fn sources(&self) -> Vec<RecordedSource> {
         let cpus = self.cpus.iter().enumerate();
         let used = cpus.filter(|(_, cpu)| cpu.began || cpu.lost > 0);
-        used.map(|(number, cpu)| Source {
+        used.map(|(number, cpu)| RecordedSource {
             name: format!("cpu {number}"),
             cpu: Some(number as u16),
             recorded: cpu.recorded,
@@ -592,7 +592,7 @@ impl Decoder {
     }
 
     fn has_calls(&self) -> bool {
-        let is_call = |known: &Tracepoint| {
+        let is_call = |known: &DecodedTracepoint| {
             known.call.is_some() || known.meaning == Some(Meaning::SyscallEnter)
         };
         self.tracepoints.iter().any(is_call)

@@ -5,19 +5,19 @@ use punctual_core::event::{FieldKind, RecordBytes, RecordField, TracepointFormat
 
 /// The position of a field in a record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Field {
+pub struct FieldPosition {
     /// From the start of the record.
     pub offset: usize,
     /// All of its bytes.
     pub size: usize,
     /// Whether it is signed.
     pub signed: bool,
-    pub place: Place,
+    pub place: ValuePlace,
 }
 
 /// The position of a field's value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Place {
+pub enum ValuePlace {
     /// In the field.
     Here,
     /// `__data_loc`: offset and length are in the field.
@@ -28,7 +28,7 @@ pub enum Place {
 
 /// A tracepoint's description.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Format {
+pub struct RecordFormat {
     /// `sched_switch`.
     pub name: String,
     /// The `common_type` of its records.
@@ -44,17 +44,17 @@ struct Declared {
     name: String,
     /// The number of array elements; else 1.
     count: usize,
-    field: Field,
+    field: FieldPosition,
     kind: FieldKind,
 }
 
 /// More fields than any kernel tracepoint has.
 const MOST_FIELDS: usize = 256;
 
-impl Format {
+impl RecordFormat {
     /// Parses the file's text; `None` without an id or a field.
-    pub fn parse(text: &str) -> Option<Format> {
-        let mut format = Format::default();
+    pub fn parse(text: &str) -> Option<RecordFormat> {
+        let mut format = RecordFormat::default();
         let mut id = None;
         for line in text.lines() {
             let line = line.trim();
@@ -73,7 +73,7 @@ impl Format {
     }
 
     /// The position of a field; `args[1]` is an element of an array.
-    pub fn field(&self, name: &str) -> Option<Field> {
+    pub fn field(&self, name: &str) -> Option<FieldPosition> {
         let whole = |name: &str| self.fields.iter().find(|declared| declared.name == name);
         if let Some(declared) = whole(name) {
             return Some(declared.field);
@@ -82,11 +82,11 @@ impl Format {
         let Declared { count, field, .. } = whole(name)?;
         let place: usize = place.parse().ok().filter(|place| place < count)?;
         let size = field.size / count;
-        Some(Field { offset: field.offset + place * size, size, ..*field })
+        Some(FieldPosition { offset: field.offset + place * size, size, ..*field })
     }
 
     /// Its own fields in order, without the common ones.
-    pub fn own_fields(&self) -> impl Iterator<Item = (&str, Field)> {
+    pub fn own_fields(&self) -> impl Iterator<Item = (&str, FieldPosition)> {
         self.own().map(|declared| (declared.name.as_str(), declared.field))
     }
 
@@ -131,34 +131,34 @@ fn field(line: &str) -> Option<Declared> {
         None => (name, 1),
     };
     let place = match () {
-        () if declaration.starts_with("__data_loc") => Place::At,
-        () if declaration.starts_with("__rel_loc") => Place::Behind,
-        () => Place::Here,
+        () if declaration.starts_with("__data_loc") => ValuePlace::At,
+        () if declaration.starts_with("__rel_loc") => ValuePlace::Behind,
+        () => ValuePlace::Here,
     };
-    let field = Field { offset, size, signed, place };
+    let field = FieldPosition { offset, size, signed, place };
     let kind = kind(declaration, field);
     Some(Declared { name: name.to_owned(), count: count.max(1), field, kind })
 }
 
 /// The display of a field, by its type in C.
-fn kind(declaration: &str, field: Field) -> FieldKind {
+fn kind(declaration: &str, field: FieldPosition) -> FieldKind {
     let is_text = declaration
         .split(|c: char| !c.is_ascii_alphanumeric() && c != '_')
         .any(|word| word == "char");
     let is_array = declaration.contains('[');
     match field.place {
-        Place::At if is_text => FieldKind::TextAt,
-        Place::Behind if is_text => FieldKind::TextBehind,
-        Place::At | Place::Behind => FieldKind::Bytes,
-        Place::Here if is_text && is_array => FieldKind::Text,
-        Place::Here if is_array || !matches!(field.size, 1 | 2 | 4 | 8) => FieldKind::Bytes,
-        Place::Here if declaration.contains('*') => FieldKind::Address,
-        Place::Here if field.signed => FieldKind::Signed,
-        Place::Here => FieldKind::Unsigned,
+        ValuePlace::At if is_text => FieldKind::TextAt,
+        ValuePlace::Behind if is_text => FieldKind::TextBehind,
+        ValuePlace::At | ValuePlace::Behind => FieldKind::Bytes,
+        ValuePlace::Here if is_text && is_array => FieldKind::Text,
+        ValuePlace::Here if is_array || !matches!(field.size, 1 | 2 | 4 | 8) => FieldKind::Bytes,
+        ValuePlace::Here if declaration.contains('*') => FieldKind::Address,
+        ValuePlace::Here if field.signed => FieldKind::Signed,
+        ValuePlace::Here => FieldKind::Unsigned,
     }
 }
 
-impl Field {
+impl FieldPosition {
     /// The number in this field; `None` if the record is too short, or it is not a number.
     #[inline]
     pub fn number(self, record: &[u8], order: ByteOrder) -> Option<i64> {
@@ -177,13 +177,13 @@ impl Field {
             let there = order.at(record, self.offset, self.size.min(4))?;
             let (offset, length) = (there as usize & 0xffff, there as usize >> 16 & 0xffff);
             let from = match self.place {
-                Place::Behind => self.offset + self.size + offset,
+                ValuePlace::Behind => self.offset + self.size + offset,
                 _ => offset,
             };
             record.get(from..(from + length).min(record.len()))
         };
         let bytes = match self.place {
-            Place::Here => record.get(self.offset..self.offset + self.size),
+            ValuePlace::Here => record.get(self.offset..self.offset + self.size),
             _ => place(),
         };
         until_nul(bytes.unwrap_or_default())
@@ -207,7 +207,7 @@ mod tests {
 
     #[test]
     fn fields_are_decoded_by_their_format_in_either_byte_order() {
-        let format = Format::parse(SWITCH).unwrap();
+        let format = RecordFormat::parse(SWITCH).unwrap();
         assert_eq!((format.id, format.name.as_str()), (316, "sched_switch"));
         assert_eq!(format.print, "\"x\"");
         assert_eq!(format.field("args[1]").map(|field| (field.offset, field.size)), Some((48, 8)));
@@ -241,7 +241,7 @@ mod tests {
                     args[2];\toffset:48;\tsize:16;\tsigned:0;\n\tfield:__data_loc cpumask_t \
                     mask;\toffset:64;\tsize:4;\tsigned:0;\n\tfield:bool \
                     late;\toffset:200;\tsize:1;\tsigned:0;\n";
-        let format = Format::parse(text).unwrap();
+        let format = RecordFormat::parse(text).unwrap();
         use FieldKind::*;
         let shown = format.describe("kmem:kmalloc".to_owned()).fields;
         let kinds: Vec<(&str, FieldKind)> =
@@ -267,7 +267,7 @@ mod tests {
                      \toffset:[0-9]{0,9};\tsize:[0-9]{0,9};\tsigned:[01];\n){0,5}",
             record in proptest::collection::vec(any::<u8>(), 0..80),
         ) {
-            if let Some(format) = Format::parse(&text) {
+            if let Some(format) = RecordFormat::parse(&text) {
                 for Declared { field, .. } in &format.fields {
                     field.number(&record, ByteOrder::Big);
                     field.text(&record, ByteOrder::Little);

@@ -1,9 +1,9 @@
 //! The descriptions of tracepoints in a file, for trace.dat and perf.data.
 
 use crate::bytes::ByteOrder;
-use crate::cursor::Cursor;
-use crate::format::Format;
-use crate::layout::Layout;
+use crate::cursor::FileCursor;
+use crate::format::RecordFormat;
+use crate::layout::TracepointLayout;
 use crate::page::PageShape;
 use crate::quick::IdMap;
 use crate::{TraceError, TraceFormat};
@@ -22,7 +22,7 @@ pub(crate) struct EventFormats {
     long: usize,
     pub(crate) shape: PageShape,
     /// By `common_type`.
-    pub(crate) layouts: IdMap<u16, Layout>,
+    pub(crate) layouts: IdMap<u16, TracepointLayout>,
 }
 
 impl EventFormats {
@@ -32,7 +32,7 @@ impl EventFormats {
     }
 
     /// Reads the header of pages; that of events is known.
-    pub(crate) fn header_pages(&mut self, cursor: &mut Cursor<'_>) -> Result<(), TraceError> {
+    pub(crate) fn header_pages(&mut self, cursor: &mut FileCursor<'_>) -> Result<(), TraceError> {
         let at = cursor.at;
         if cursor.text(16)? != "header_page" {
             return Err(self.damaged(at, "the description of pages is missing"));
@@ -50,7 +50,7 @@ impl EventFormats {
     }
 
     /// Reads the descriptions of the records that tracers write, and of prints.
-    pub(crate) fn of_tracers(&mut self, cursor: &mut Cursor<'_>) -> Result<(), TraceError> {
+    pub(crate) fn of_tracers(&mut self, cursor: &mut FileCursor<'_>) -> Result<(), TraceError> {
         let count = cursor.number(4)?;
         for _ in 0..count.min(MOST_FORMATS as u64) {
             self.format("ftrace", cursor)?;
@@ -58,7 +58,7 @@ impl EventFormats {
         Ok(())
     }
 
-    pub(crate) fn of_systems(&mut self, cursor: &mut Cursor<'_>) -> Result<(), TraceError> {
+    pub(crate) fn of_systems(&mut self, cursor: &mut FileCursor<'_>) -> Result<(), TraceError> {
         let systems = cursor.number(4)?;
         for _ in 0..systems.min(MOST_FORMATS as u64) {
             let system = cursor.text(MOST_TEXT)?;
@@ -70,12 +70,12 @@ impl EventFormats {
         Ok(())
     }
 
-    fn format(&mut self, system: &str, cursor: &mut Cursor<'_>) -> Result<(), TraceError> {
+    fn format(&mut self, system: &str, cursor: &mut FileCursor<'_>) -> Result<(), TraceError> {
         let size = cursor.number(8)?;
         let text = cursor.at_most(size, MOST_FORMAT)?;
-        let format = Format::parse(&String::from_utf8_lossy(&text));
+        let format = RecordFormat::parse(&String::from_utf8_lossy(&text));
         if let Some(format) = format.filter(|_| self.layouts.len() < MOST_FORMATS) {
-            self.layouts.insert(format.id, Layout::new(system, &format, self.long));
+            self.layouts.insert(format.id, TracepointLayout::new(system, &format, self.long));
         }
         Ok(())
     }

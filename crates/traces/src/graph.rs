@@ -18,11 +18,11 @@ pub(crate) struct GraphLine<'a> {
     pub(crate) cpu: u16,
     pub(crate) task: Option<(&'a str, u32)>,
     pub(crate) took: Option<i64>,
-    pub(crate) what: Call<'a>,
+    pub(crate) what: GraphCall<'a>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Call<'a> {
+pub(crate) enum GraphCall<'a> {
     Enter(&'a str),
     Leaf(&'a str),
     Leave,
@@ -34,7 +34,7 @@ pub(crate) enum Call<'a> {
 /// A CPU: the task that was named last, and the functions that it is in, with the time of those
 /// that they called.
 #[derive(Default, Debug)]
-struct Cpu {
+struct GraphCpu {
     task: Option<u32>,
     calls: Vec<(String, i64)>,
 }
@@ -42,7 +42,7 @@ struct Cpu {
 /// The calls of each CPU, and the longest ones so far.
 #[derive(Default, Debug)]
 pub(crate) struct Graph {
-    cpus: HashMap<u16, Cpu>,
+    cpus: HashMap<u16, GraphCpu>,
     longest: Vec<TraceMoment>,
 }
 
@@ -55,7 +55,7 @@ impl Graph {
         let cpu = self.cpus.entry(line.cpu).or_default();
         if let Some((_, tid)) = line.task {
             // The functions of another task are its own.
-            if cpu.task.is_some_and(|before| before != tid) || line.what == Call::Switch {
+            if cpu.task.is_some_and(|before| before != tid) || line.what == GraphCall::Switch {
                 cpu.calls.clear();
             }
             cpu.task = Some(tid);
@@ -63,20 +63,20 @@ impl Graph {
         let tid = cpu.task.map_or(Tid::UNKNOWN, Tid);
         let at = line.at.unwrap_or(0);
         let ended = match line.what {
-            Call::Enter(name) if cpu.calls.len() < DEPTH => {
+            GraphCall::Enter(name) if cpu.calls.len() < DEPTH => {
                 cpu.calls.push((name.to_owned(), 0));
                 None
             }
-            Call::Enter(_) => {
+            GraphCall::Enter(_) => {
                 cpu.calls.clear();
                 None
             }
-            Call::Leaf(name) => line.took.map(|took| (name.to_owned(), took, took)),
-            Call::Leave => {
+            GraphCall::Leaf(name) => line.took.map(|took| (name.to_owned(), took, took)),
+            GraphCall::Leave => {
                 let call = cpu.calls.pop();
                 call.zip(line.took).map(|((name, within), took)| (name, took, took - within))
             }
-            Call::Switch | Call::Other => None,
+            GraphCall::Switch | GraphCall::Other => None,
         };
         let Some((name, took, own)) = ended else { return true };
         let caller = cpu.calls.last_mut().map(|(caller, within)| {

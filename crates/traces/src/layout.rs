@@ -2,9 +2,9 @@
 
 use crate::bytes::ByteOrder;
 use crate::decoder::{Decoder, Head};
-use crate::format::{Field, Format};
-use crate::graph::{Call, GraphLine};
-use crate::meaning::{Form, Meaning, SLOTS, Values, tid};
+use crate::format::{FieldPosition, RecordFormat};
+use crate::graph::{GraphCall, GraphLine};
+use crate::meaning::{FieldEncoding, Meaning, SLOTS, Values, tid};
 use crate::task_state::StateBits;
 use punctual_core::event::{CpuContext, Event};
 use std::collections::VecDeque;
@@ -42,20 +42,20 @@ const FRAMES: usize = 64;
 
 /// A tracepoint whose records are read.
 #[derive(Debug)]
-pub(crate) struct Layout {
+pub(crate) struct TracepointLayout {
     system: String,
     name: String,
     meaning: Option<Meaning>,
     tracer: Option<Tracer>,
     /// The bytes of the kernel's long.
     long: usize,
-    fields: [Option<Field>; SLOTS],
+    fields: [Option<FieldPosition>; SLOTS],
     /// For a system call traced by name: its number, two arguments or the result.
-    call: [Option<Field>; 3],
-    pid: Option<Field>,
+    call: [Option<FieldPosition>; 3],
+    pid: Option<FieldPosition>,
     /// The common flags and preemption depth, and the function named by the record.
-    context: [Option<Field>; 2],
-    site: Option<Field>,
+    context: [Option<FieldPosition>; 2],
+    site: Option<FieldPosition>,
     state: StateBits,
     /// The records of the wakeup tracers have the place of a state's letter, not its bit.
     counts_states: bool,
@@ -63,8 +63,8 @@ pub(crate) struct Layout {
     place: Option<Option<usize>>,
 }
 
-impl Layout {
-    pub(crate) fn new(system: &str, format: &Format, long: usize) -> Layout {
+impl TracepointLayout {
+    pub(crate) fn new(system: &str, format: &RecordFormat, long: usize) -> TracepointLayout {
         let meaning = Meaning::of(Some(system), &format.name);
         let mut fields = [None; SLOTS];
         for (place, slot) in meaning.map_or(&[][..], Meaning::slots).iter().enumerate() {
@@ -77,7 +77,7 @@ impl Layout {
         let mut own = format.own_fields().filter(|(name, _)| !is_number_of_call(name));
         let number = ["__syscall_nr", "nr"].iter().find_map(|name| format.field(name));
         let call = [number, own.next().map(|(_, field)| field), own.next().map(|(_, field)| field)];
-        Layout {
+        TracepointLayout {
             system: system.to_owned(),
             name: format.name.clone(),
             meaning,
@@ -121,7 +121,8 @@ impl Layout {
         if head.tid.is_none() {
             head.tid = self.pid.and_then(|pid| pid.number(record, order)).and_then(tid);
         }
-        let byte = |field: Option<Field>| field.and_then(|field| field.number(record, order));
+        let byte =
+            |field: Option<FieldPosition>| field.and_then(|field| field.number(record, order));
         if let [Some(flags), count] = self.context.map(byte) {
             let count = count.unwrap_or_default();
             head.context = Some(CpuContext::of_record(flags as u8, count as u8));
@@ -144,15 +145,17 @@ impl Layout {
         {
             let Some(field) = field else { continue };
             match form {
-                Form::Comm | Form::Text => values.texts[slot] = field.text(record, order),
-                Form::State => {
+                FieldEncoding::Comm | FieldEncoding::Text => {
+                    values.texts[slot] = field.text(record, order)
+                }
+                FieldEncoding::State => {
                     let bits = field.number(record, order).map(|bits| match self.counts_states {
                         true => 1i64.checked_shl(bits as u32).unwrap_or(0) >> 1,
                         false => bits,
                     });
                     values.state = bits.map(|bits| self.state.state(bits));
                 }
-                Form::Number | Form::Pointer | Form::Device => {
+                FieldEncoding::Number | FieldEncoding::Pointer | FieldEncoding::Device => {
                     values.numbers[slot] = field.number(record, order);
                 }
             }
@@ -177,8 +180,13 @@ impl Layout {
         let number = |slot: usize| self.fields[slot].and_then(|of| of.number(record, order));
         let (first, second) = (number(0).unwrap_or(0), number(1).unwrap_or(0));
         let task = head.tid.map(|tid| ("", tid.0));
-        let call =
-            GraphLine { at: Some(head.at), cpu: head.cpu, task, took: None, what: Call::Other };
+        let call = GraphLine {
+            at: Some(head.at),
+            cpu: head.cpu,
+            task,
+            took: None,
+            what: GraphCall::Other,
+        };
         match tracer {
             Tracer::Function => {
                 let called = decoder.function_at(first as u64);
@@ -198,12 +206,12 @@ impl Layout {
             }
             Tracer::GraphEntry => {
                 let name = decoder.function_at(first as u64);
-                decoder.graph.take(&GraphLine { what: Call::Enter(&name), ..call });
+                decoder.graph.take(&GraphLine { what: GraphCall::Enter(&name), ..call });
             }
             Tracer::GraphExit => {
                 let took = second.checked_sub(first).filter(|took| *took >= 0);
                 let at = took.and_then(|took| head.at.checked_sub(took));
-                decoder.graph.take(&GraphLine { at, took, what: Call::Leave, ..call });
+                decoder.graph.take(&GraphLine { at, took, what: GraphCall::Leave, ..call });
             }
             Tracer::Timerlat => {
                 let context = if second == 1 { "thread" } else { "irq" };
@@ -229,7 +237,8 @@ impl Layout {
         decoder: &mut Decoder,
         out: &mut VecDeque<Event>,
     ) {
-        let number = |field: Option<Field>| field.and_then(|field| field.number(record, order));
+        let number =
+            |field: Option<FieldPosition>| field.and_then(|field| field.number(record, order));
         let mut values = Values::default();
         values.numbers[1] = number(self.call[1]);
         values.numbers[2] = number(self.call[2]);

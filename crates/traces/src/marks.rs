@@ -21,7 +21,7 @@ const STEP: i64 = 1_000;
 
 /// The moments of a trace so far.
 #[derive(Default, Debug)]
-pub(crate) struct Marks {
+pub(crate) struct MomentMarks {
     moments: Vec<TraceMoment>,
     /// Of each CPU the latest ones.
     noises: HashMap<u16, VecDeque<Noise>>,
@@ -29,7 +29,7 @@ pub(crate) struct Marks {
     timers: HashMap<u16, (u64, LateTimer)>,
 }
 
-impl Marks {
+impl MomentMarks {
     /// In the order of their instants.
     pub(crate) fn moments(&self) -> Vec<TraceMoment> {
         let mut all = self.moments.clone();

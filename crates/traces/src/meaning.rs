@@ -9,7 +9,7 @@ use std::num::NonZeroU32;
 
 /// The encoding of a field.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Form {
+pub(crate) enum FieldEncoding {
     /// A decimal number in text.
     Number,
     /// A pointer, hexadecimal in text, or the name of its target.
@@ -26,29 +26,29 @@ pub(crate) enum Form {
 
 /// A field that a meaning needs.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Slot {
+pub(crate) struct MeaningSlot {
     /// Its names separated by `|`; the first existing one counts.
     pub(crate) names: &'static str,
-    pub(crate) form: Form,
+    pub(crate) form: FieldEncoding,
 }
 
-const fn n(names: &'static str) -> Slot {
-    Slot { names, form: Form::Number }
+const fn n(names: &'static str) -> MeaningSlot {
+    MeaningSlot { names, form: FieldEncoding::Number }
 }
-const fn p(names: &'static str) -> Slot {
-    Slot { names, form: Form::Pointer }
+const fn p(names: &'static str) -> MeaningSlot {
+    MeaningSlot { names, form: FieldEncoding::Pointer }
 }
-const fn c(names: &'static str) -> Slot {
-    Slot { names, form: Form::Comm }
+const fn c(names: &'static str) -> MeaningSlot {
+    MeaningSlot { names, form: FieldEncoding::Comm }
 }
-const fn t(names: &'static str) -> Slot {
-    Slot { names, form: Form::Text }
+const fn t(names: &'static str) -> MeaningSlot {
+    MeaningSlot { names, form: FieldEncoding::Text }
 }
-const fn s(names: &'static str) -> Slot {
-    Slot { names, form: Form::State }
+const fn s(names: &'static str) -> MeaningSlot {
+    MeaningSlot { names, form: FieldEncoding::State }
 }
-const fn d(names: &'static str) -> Slot {
-    Slot { names, form: Form::Device }
+const fn d(names: &'static str) -> MeaningSlot {
+    MeaningSlot { names, form: FieldEncoding::Device }
 }
 
 /// The maximum number of fields of a meaning.
@@ -70,7 +70,7 @@ macro_rules! meanings {
 
         impl Meaning {
             /// The fields that it needs.
-            pub(crate) fn slots(self) -> &'static [Slot] {
+            pub(crate) fn slots(self) -> &'static [MeaningSlot] {
                 match self { $(Meaning::$meaning => const { &[$($slot),*] },)* }
             }
             fn of_table(system: Option<&str>, name: &str) -> Option<Meaning> {
@@ -184,7 +184,7 @@ impl Meaning {
         matches!(self, Meaning::Signal | Meaning::NewTask | Meaning::Rename) || self.is_mark()
     }
 
-    /// Whether its records are about moments ([`crate::marks::Marks`]).
+    /// Whether its records are about moments ([`crate::marks::MomentMarks`]).
     pub(crate) fn is_mark(self) -> bool {
         self == Meaning::Print || self.is_of_osnoise()
     }

@@ -2,7 +2,7 @@
 //! (Documentation/trace/ring-buffer-design.rst, include/linux/ring_buffer.h).
 
 use crate::bytes::ByteOrder;
-use crate::format::Format;
+use crate::format::RecordFormat;
 
 /// The header of a page: `events/header_page`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -16,7 +16,7 @@ pub struct PageShape {
 impl PageShape {
     /// Reads the file's text; without it, assumes a page of kernels with longs of `long` bytes.
     pub fn parse(text: &str, long: usize, order: ByteOrder) -> PageShape {
-        let format = Format::parse(&format!("ID: 0\n{text}")).unwrap_or_default();
+        let format = RecordFormat::parse(&format!("ID: 0\n{text}")).unwrap_or_default();
         match (format.field("commit"), format.field("data")) {
             (Some(commit), Some(data)) if commit.size <= 8 => PageShape {
                 commit: commit.offset,
@@ -31,7 +31,7 @@ impl PageShape {
 
 /// An item of a page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Item {
+pub enum PageItem {
     /// Events are missing before this point; their number, if the kernel had space for it.
     Lost(Option<u64>),
     /// A record: its instant in units of the trace clock, and its position in the page.
@@ -87,13 +87,13 @@ impl PageReader {
 
     /// The next item of the same page; `None` after the last.
     #[inline]
-    pub fn next(&mut self, page: &[u8]) -> Option<Item> {
+    pub fn next(&mut self, page: &[u8]) -> Option<PageItem> {
         if let Some(count) = self.lost.take() {
-            return Some(Item::Lost(count));
+            return Some(PageItem::Lost(count));
         }
         loop {
             if self.next + 4 > self.end {
-                return std::mem::take(&mut self.damaged).then_some(Item::Damaged);
+                return std::mem::take(&mut self.damaged).then_some(PageItem::Damaged);
             }
             let order = self.shape.order;
             let head = order.at(page, self.next, 4)? as u32;
@@ -125,19 +125,19 @@ impl PageReader {
                 if size < from || at + size > self.end {
                     return self.fail();
                 }
-                return Some(Item::Record { at: self.time, from: at + from, to: at + size });
+                return Some(PageItem::Record { at: self.time, from: at + from, to: at + size });
             }
         }
     }
 
-    fn finish(&mut self) -> Option<Item> {
+    fn finish(&mut self) -> Option<PageItem> {
         self.next = self.end;
-        std::mem::take(&mut self.damaged).then_some(Item::Damaged)
+        std::mem::take(&mut self.damaged).then_some(PageItem::Damaged)
     }
 
-    fn fail(&mut self) -> Option<Item> {
+    fn fail(&mut self) -> Option<PageItem> {
         (self.next, self.damaged) = (self.end, false);
-        Some(Item::Damaged)
+        Some(PageItem::Damaged)
     }
 }
 
@@ -146,7 +146,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn items(page: &[u8], shape: PageShape) -> Vec<Item> {
+    fn items(page: &[u8], shape: PageShape) -> Vec<PageItem> {
         let mut reader = PageReader::new(page, shape);
         std::iter::from_fn(|| reader.next(page)).collect()
     }
@@ -171,13 +171,13 @@ mod tests {
             let data = 8 + long;
             let second = 1_010 + (1 << 27) + 5 + 1;
             let expected = [
-                Item::Lost(Some(77)),
-                Item::Record { at: 1_010, from: data + 4, to: data + 12 },
-                Item::Record { at: second, from: data + 28, to: data + 32 },
+                PageItem::Lost(Some(77)),
+                PageItem::Record { at: 1_010, from: data + 4, to: data + 12 },
+                PageItem::Record { at: second, from: data + 28, to: data + 32 },
             ];
             assert_eq!(items(&page, shape), expected);
             let cut = &page[..data + 10];
-            assert_eq!(items(cut, shape)[1..], [Item::Damaged]);
+            assert_eq!(items(cut, shape)[1..], [PageItem::Damaged]);
         }
     }
 
@@ -194,7 +194,7 @@ mod tests {
             }
             let order = if big { ByteOrder::Big } else { ByteOrder::Little };
             for item in items(&bytes, PageShape::parse("", 8, order)) {
-                if let Item::Record { from, to, .. } = item {
+                if let PageItem::Record { from, to, .. } = item {
                     prop_assert!(from <= to && to <= bytes.len());
                 }
             }

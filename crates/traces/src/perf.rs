@@ -11,13 +11,13 @@ use crate::bytes::ByteOrder;
 use crate::dat::lines_of_tasks;
 use crate::decoder::{Decoder, Head};
 use crate::input::{Input, Sequential};
-use crate::reader::{About, Format, Reader};
-use crate::rounds::Rounds;
+use crate::reader::{FileStatements, Format, FormatReader};
+use crate::rounds::PerfRounds;
 use crate::{ReadAt, TraceError};
-use attr::Attr;
+use attr::RecordLayout;
 use head::PerfHead;
 use punctual_core::event::{Event, Tid};
-use records::{Record, Records, kind};
+use records::{PerfRecord, Records, kind};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::Read;
 use switches::Switches;
@@ -37,7 +37,7 @@ pub(crate) const FORMAT: Format = Format {
 pub(crate) struct PerfReader {
     head: PerfHead,
     records: Records,
-    rounds: Rounds,
+    rounds: PerfRounds,
     decoder: Decoder,
     read: VecDeque<Event>,
     /// Events of each CPU that perf reports as lost at the end.
@@ -64,7 +64,7 @@ impl PerfReader {
             Ok(reader)
         } else if reader.head.attrs.is_empty() {
             reader.begin()
-        } else if reader.head.attrs.iter().any(Attr::shows_switches) {
+        } else if reader.head.attrs.iter().any(RecordLayout::shows_switches) {
             (reader.switches, reader.prepared) = (Some(Switches::default()), true);
             Ok(reader)
         } else {
@@ -96,7 +96,7 @@ impl PerfReader {
         PerfReader {
             records: Records::new(records, head.order),
             head,
-            rounds: Rounds::default(),
+            rounds: PerfRounds::default(),
             decoder: Decoder::default(),
             read: VecDeque::new(),
             lost: BTreeMap::new(),
@@ -140,10 +140,10 @@ impl PerfReader {
                 self.rounds.end();
                 return Ok(false);
             }
-            Some(Record::RoundEnds) => self.rounds.ends(),
-            Some(Record::RoundComplete) => self.rounds.complete(),
-            Some(Record::TracingData(bytes)) => self.head.tracing_data(&bytes)?,
-            Some(Record::Of(kind, record)) => {
+            Some(PerfRecord::RoundEnds) => self.rounds.ends(),
+            Some(PerfRecord::RoundComplete) => self.rounds.complete(),
+            Some(PerfRecord::TracingData(bytes)) => self.head.tracing_data(&bytes)?,
+            Some(PerfRecord::Of(kind, record)) => {
                 let payload = record.get(8..).unwrap_or_default();
                 match kind {
                     kind::ATTR => self.head.add_of_record(payload),
@@ -283,7 +283,7 @@ fn without_tracepoints() -> TraceError {
     )
 }
 
-impl Reader for PerfReader {
+impl FormatReader for PerfReader {
     fn fill(&mut self, out: &mut VecDeque<Event>) -> Result<bool, TraceError> {
         while !self.rounds.give(AT_ONCE, out) && out.len() < AT_ONCE {
             if !self.take()? && !self.rounds.give(AT_ONCE, out) {
@@ -302,12 +302,12 @@ impl Reader for PerfReader {
         &mut self.decoder
     }
 
-    fn about(&self) -> About {
+    fn about(&self) -> FileStatements {
         let clock = match self.clock() {
             None => "perf".to_owned(),
             Some(number) => libc_clock::word(number),
         };
-        About {
+        FileStatements {
             producer: Some(match &self.head.version {
                 Some(version) => format!("perf {version}"),
                 None => "perf".to_owned(),

@@ -9,10 +9,10 @@ mod wire;
 
 use crate::TraceError;
 use crate::decoder::Decoder;
-use crate::reader::{About, Format, Reader};
-use crate::rounds::Rounds;
-use bundle::{Bundles, Stated};
-use packets::Packets;
+use crate::reader::{FileStatements, Format, FormatReader};
+use crate::rounds::PerfRounds;
+use bundle::{BundleStatements, FtraceBundleReader};
+use packets::PacketReader;
 use punctual_core::event::{Event, Tid};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::Read;
@@ -26,9 +26,9 @@ pub(crate) const FORMAT: Format = Format {
 };
 
 pub(crate) struct PerfettoReader {
-    packets: Packets,
-    bundles: Bundles,
-    rounds: Rounds,
+    packets: PacketReader,
+    bundles: FtraceBundleReader,
+    rounds: PerfRounds,
     decoder: Decoder,
     read: VecDeque<Event>,
     /// The clock of ftrace (an FtraceClock), after the first bundle.
@@ -69,9 +69,9 @@ impl PerfettoReader {
     /// Reads up to the first events, which follow a trace's statements about its clocks.
     fn open(from: Box<dyn Read>) -> Result<PerfettoReader, TraceError> {
         let mut reader = PerfettoReader {
-            packets: Packets::new(from),
-            bundles: Bundles::default(),
-            rounds: Rounds::default(),
+            packets: PacketReader::new(from),
+            bundles: FtraceBundleReader::default(),
+            rounds: PerfRounds::default(),
             decoder: Decoder::default(),
             read: VecDeque::new(),
             clock: None,
@@ -118,7 +118,7 @@ impl PerfettoReader {
         self.decoder.unreadable += u64::from(fields.damaged);
         let is_new = self.writers.len() < MOST_WRITERS && self.writers.insert(writer);
         if let Some(events) = events {
-            let stated = Stated::of(events);
+            let stated = BundleStatements::of(events);
             if self.clock.is_none() {
                 self.clock = Some(stated.clock);
                 self.from_boot = stated.instants.map(|(ftrace, boot)| ftrace.wrapping_sub(boot));
@@ -254,7 +254,7 @@ fn processes(tree: &[u8], decoder: &mut Decoder) {
     }
 }
 
-impl Reader for PerfettoReader {
+impl FormatReader for PerfettoReader {
     fn fill(&mut self, out: &mut VecDeque<Event>) -> Result<bool, TraceError> {
         while !self.rounds.give(AT_ONCE, out) && out.len() < AT_ONCE {
             if !self.take()? && !self.rounds.give(AT_ONCE, out) {
@@ -273,7 +273,7 @@ impl Reader for PerfettoReader {
         &mut self.decoder
     }
 
-    fn about(&self) -> About {
+    fn about(&self) -> FileStatements {
         let clock = match self.clock {
             None => None,
             Some(0) => Some("boot"),
@@ -282,7 +282,7 @@ impl Reader for PerfettoReader {
             Some(4) => Some("mono_raw"),
             Some(_) => Some("unknown"),
         };
-        About {
+        FileStatements {
             producer: Some(self.version.clone().unwrap_or_else(|| "Perfetto".to_owned())),
             kernel: self.kernel.clone(),
             machine: self.machine.clone(),

@@ -7,14 +7,14 @@ use punctual_core::event::Event;
 use punctual_core::{Finding, Nanos};
 use std::collections::VecDeque;
 
-pub(crate) trait Reader {
+pub(crate) trait FormatReader {
     /// Appends some events; `false` if there are no more.
     fn fill(&mut self, out: &mut VecDeque<Event>) -> Result<bool, TraceError>;
     /// The decoder with everything read so far.
     fn decoder(&self) -> &Decoder;
     fn decoder_mut(&mut self) -> &mut Decoder;
     /// The file's statements about itself.
-    fn about(&self) -> About;
+    fn about(&self) -> FileStatements;
     /// The trace's clock minus CLOCK_MONOTONIC, if the file states it.
     fn distance(&self) -> Option<i64> {
         None
@@ -30,12 +30,12 @@ pub(crate) struct Format {
     pub(crate) word: &'static str,
     /// Whether a file begins like this: by its magic, else by its content.
     pub(crate) recognizes: fn(&[u8]) -> bool,
-    pub(crate) open: fn(Input) -> Result<Box<dyn Reader>, TraceError>,
+    pub(crate) open: fn(Input) -> Result<Box<dyn FormatReader>, TraceError>,
 }
 
 /// The statements of a file about itself.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct About {
+pub(crate) struct FileStatements {
     pub(crate) producer: Option<String>,
     pub(crate) kernel: Option<String>,
     pub(crate) machine: Option<String>,

@@ -1,7 +1,7 @@
 //! Recognises the format of a file by its first bytes.
 
 use crate::input::Input;
-use crate::reader::{Format, Reader};
+use crate::reader::{Format, FormatReader};
 use crate::{TraceError, ctf, dat, perf, perfetto, text};
 
 macro_rules! formats {
@@ -36,7 +36,7 @@ impl TraceFormat {
         self.format().word
     }
 
-    pub(crate) fn open(self, input: Input) -> Result<Box<dyn Reader>, TraceError> {
+    pub(crate) fn open(self, input: Input) -> Result<Box<dyn FormatReader>, TraceError> {
         (self.format().open)(input)
     }
 }

@@ -12,13 +12,13 @@ use std::collections::{BinaryHeap, VecDeque};
 ///
 /// The buffer of a CPU is in order of time: its events form a lane, and lanes are merged.
 #[derive(Debug, Default)]
-pub(crate) struct Rounds {
+pub(crate) struct PerfRounds {
     /// The events of each CPU, oldest first.
-    lanes: Vec<VecDeque<Held>>,
+    lanes: Vec<VecDeque<HeldEvent>>,
     /// The oldest event of each lane that has one.
     heads: BinaryHeap<Reverse<(Key, usize)>>,
     /// Events that are older than one before them in their lane.
-    strays: BinaryHeap<Reverse<Held>>,
+    strays: BinaryHeap<Reverse<HeldEvent>>,
     held: usize,
     taken: u64,
     newest: i64,
@@ -33,36 +33,36 @@ pub(crate) struct Rounds {
 type Key = (i64, u64);
 
 #[derive(Debug)]
-struct Held {
+struct HeldEvent {
     taken: u64,
     event: Event,
 }
 
-impl Held {
+impl HeldEvent {
     fn key(&self) -> Key {
         (self.event.at.0, self.taken)
     }
 }
 
-impl Ord for Held {
-    fn cmp(&self, other: &Held) -> Ordering {
+impl Ord for HeldEvent {
+    fn cmp(&self, other: &HeldEvent) -> Ordering {
         self.key().cmp(&other.key())
     }
 }
 
-impl PartialOrd for Held {
-    fn partial_cmp(&self, other: &Held) -> Option<Ordering> {
+impl PartialOrd for HeldEvent {
+    fn partial_cmp(&self, other: &HeldEvent) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl PartialEq for Held {
-    fn eq(&self, other: &Held) -> bool {
+impl PartialEq for HeldEvent {
+    fn eq(&self, other: &HeldEvent) -> bool {
         self.key() == other.key()
     }
 }
 
-impl Eq for Held {}
+impl Eq for HeldEvent {}
 
 /// The maximum number of held events, of 56 bytes each. Later events older than the returned ones
 /// are counted and dropped.
@@ -70,17 +70,17 @@ const MOST_HELD: usize = 1 << 20;
 /// Later than every event.
 const NEVER: Key = (i64::MAX, u64::MAX);
 
-impl Rounds {
+impl PerfRounds {
     /// Takes events in the order of the file.
     pub(crate) fn take(&mut self, from: &mut VecDeque<Event>) {
         for event in from.drain(..) {
             self.newest = self.newest.max(event.at.0);
             self.taken += 1;
-            self.hold(Held { taken: self.taken, event });
+            self.hold(HeldEvent { taken: self.taken, event });
         }
     }
 
-    fn hold(&mut self, held: Held) {
+    fn hold(&mut self, held: HeldEvent) {
         self.held += 1;
         let cpu = usize::from(held.event.cpu);
         if cpu >= self.lanes.len() {
@@ -166,8 +166,8 @@ mod tests {
 
     #[test]
     fn a_completed_round_releases_events_up_to_the_previous_round() {
-        let mut rounds = Rounds::default();
-        let given = |rounds: &mut Rounds| -> Vec<i64> {
+        let mut rounds = PerfRounds::default();
+        let given = |rounds: &mut PerfRounds| -> Vec<i64> {
             let mut out = VecDeque::new();
             while rounds.give(2, &mut out) {}
             out.iter().map(|event| event.at.0).collect()
@@ -195,7 +195,7 @@ mod tests {
         fn rounds_return_all_events_by_time_and_equal_ones_as_the_file_has_them(
             taken in proptest::collection::vec((0i64..100, 0u16..4), 0..300),
         ) {
-            let (mut rounds, mut out) = (Rounds::default(), VecDeque::new());
+            let (mut rounds, mut out) = (PerfRounds::default(), VecDeque::new());
             let mut sorted = Vec::new();
             for (number, (at, cpu)) in taken.into_iter().enumerate() {
                 let event = Event { tid: Tid(number as u32), cpu, ..event(at) };

@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, HashMap};
 
 /// A system call with its own tracepoints: `syscalls:sys_enter_futex`.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Call {
+pub(crate) struct TracedSyscall {
     pub(crate) name: String,
     pub(crate) enter: bool,
 }
 
-impl Call {
-    pub(crate) fn of_tracepoint(name: &str) -> Option<Call> {
-        let of = |name: &str, enter| Some(Call { name: name.to_owned(), enter });
+impl TracedSyscall {
+    pub(crate) fn of_tracepoint(name: &str) -> Option<TracedSyscall> {
+        let of = |name: &str, enter| Some(TracedSyscall { name: name.to_owned(), enter });
         match (name.strip_prefix("sys_enter_"), name.strip_prefix("sys_exit_")) {
             (Some(name), _) if !name.is_empty() => of(name, true),
             (_, Some(name)) if !name.is_empty() => of(name, false),

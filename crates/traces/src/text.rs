@@ -10,12 +10,12 @@ mod said;
 use crate::TraceError;
 use crate::decoder::{Decoder, Head};
 use crate::meaning::Meaning;
-use crate::reader::{About, Format, Reader};
-use line::{Line, Parsed, function, number, parse};
-use lines::Lines;
+use crate::reader::{FileStatements, Format, FormatReader};
+use line::{Parsed, TextLine, function, number, parse};
+use lines::TraceLines;
 use punctual_core::Nanos;
 use punctual_core::event::{CpuContext, Event, Tid};
-use said::Said;
+use said::TextMetadata;
 use std::collections::{HashMap, VecDeque};
 use std::io::Read;
 
@@ -38,10 +38,10 @@ fn looks_like_text_of_ftrace(head: &[u8]) -> bool {
 }
 
 pub(crate) struct TextReader {
-    lines: Lines,
+    lines: TraceLines,
     decoder: Decoder,
     tracepoints: HashMap<Vec<u8>, usize>,
-    said: Said,
+    said: TextMetadata,
     /// Whether its flags have a column for lazy reschedule requests.
     lazy: bool,
     /// The finest resolution seen.
@@ -58,10 +58,10 @@ const AT_ONCE: usize = 256;
 impl TextReader {
     pub(crate) fn new(bytes: Box<dyn Read>) -> TextReader {
         TextReader {
-            lines: Lines::new(bytes),
+            lines: TraceLines::new(bytes),
             decoder: Decoder::default(),
             tracepoints: HashMap::new(),
-            said: Said::default(),
+            said: TextMetadata::default(),
             lazy: false,
             step: None,
             stack: (None, Vec::new()),
@@ -69,7 +69,7 @@ impl TextReader {
     }
 }
 
-impl Reader for TextReader {
+impl FormatReader for TextReader {
     fn fill(&mut self, out: &mut VecDeque<Event>) -> Result<bool, TraceError> {
         let TextReader { lines, decoder, tracepoints, said, lazy, step, stack } = self;
         for _ in 0..AT_ONCE {
@@ -124,12 +124,12 @@ impl Reader for TextReader {
         &mut self.decoder
     }
 
-    fn about(&self) -> About {
-        About {
+    fn about(&self) -> FileStatements {
+        FileStatements {
             producer: self.said.producer.clone(),
             machine: self.said.machine.clone(),
             resolution: self.step.map(Nanos),
-            ..About::default()
+            ..FileStatements::default()
         }
     }
 
@@ -139,7 +139,7 @@ impl Reader for TextReader {
 }
 
 /// Takes a loss in the format of `perf script --show-lost-events`: `PERF_RECORD_LOST lost 5`.
-fn lost(line: &Line<'_>, decoder: &mut Decoder, out: &mut VecDeque<Event>) -> bool {
+fn lost(line: &TextLine<'_>, decoder: &mut Decoder, out: &mut VecDeque<Event>) -> bool {
     let is_loss = line.name.starts_with(b"PERF_RECORD_LOST");
     if is_loss {
         let digits = line.rest.iter().position(u8::is_ascii_digit);
@@ -162,7 +162,7 @@ fn end_stack(
 }
 
 /// When and where a line was written, and by whom.
-fn head_of(line: &Line<'_>, lazy: bool, decoder: &mut Decoder) -> Head {
+fn head_of(line: &TextLine<'_>, lazy: bool, decoder: &mut Decoder) -> Head {
     let tid = Tid(line.tid);
     decoder.comm(tid, line.comm);
     if let Some(process) = line.process {
@@ -176,9 +176,9 @@ fn head_of(line: &Line<'_>, lazy: bool, decoder: &mut Decoder) -> Head {
 }
 
 fn take(
-    line: &Line<'_>,
+    line: &TextLine<'_>,
     head: Head,
-    (said, decoder): (&mut Said, &mut Decoder),
+    (said, decoder): (&mut TextMetadata, &mut Decoder),
     tracepoints: &mut HashMap<Vec<u8>, usize>,
     out: &mut VecDeque<Event>,
 ) {
@@ -234,7 +234,7 @@ fn of_function(text: &[u8]) -> Option<(&[u8], &[u8])> {
 }
 
 /// tracefs prints system calls by their function: `sys_futex(…)`, `sys_futex -> 0x0`.
-fn of_call(line: &Line<'_>) -> Option<Vec<u8>> {
+fn of_call(line: &TextLine<'_>) -> Option<Vec<u8>> {
     let call = line.name.strip_prefix(b"sys_")?;
     let which: &[u8] = match line.rest {
         rest if rest.starts_with(b"(") => b"sys_enter_",

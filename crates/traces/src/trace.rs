@@ -5,7 +5,7 @@ use crate::ctf::CtfReader;
 use crate::decoder::Decoder;
 use crate::facts::NO_MACHINE;
 use crate::input::{HEAD, Input};
-use crate::reader::Reader;
+use crate::reader::FormatReader;
 use crate::recognize::recognize;
 use crate::reorder::Reorder;
 use crate::{ReadAt, TraceClock, TraceError, TraceFacts, TraceFormat};
@@ -17,7 +17,7 @@ use std::io::{self, Read};
 /// A trace being read: an iterator over its events in order of time.
 pub struct Trace {
     format: TraceFormat,
-    reader: Box<dyn Reader>,
+    reader: Box<dyn FormatReader>,
     order: Reorder,
     bridge: Bridge,
     read: VecDeque<Event>,
@@ -58,7 +58,7 @@ impl Trace {
         Ok(Trace::of(format, format.open(Input::Pipe(whole))?))
     }
 
-    fn of(format: TraceFormat, reader: Box<dyn Reader>) -> Trace {
+    fn of(format: TraceFormat, reader: Box<dyn FormatReader>) -> Trace {
         Trace {
             format,
             order: Reorder::new(reader.held_back()),

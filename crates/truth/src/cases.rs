@@ -4,7 +4,7 @@ use super::block;
 use super::names::{DEVICE, PRIORITY};
 use super::operation::Operation;
 use super::score::Placing;
-use super::ways::{Causes, TICK, WAYS, Way};
+use super::ways::{ExpectedCauses, TICK, WAYS, Way};
 use punctual_core::{Nanos, Priority};
 use std::path::Path;
 
@@ -16,24 +16,24 @@ const NOTHING: &str = "nothing";
 
 /// A way with a length.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Case {
+pub struct InjectedCase {
     /// None: nothing is injected.
     pub way: Option<Way>,
     /// The length of each delay.
     pub length: Nanos,
 }
 
-impl Case {
-    pub fn every() -> Vec<Case> {
+impl InjectedCase {
+    pub fn every() -> Vec<InjectedCase> {
         let of = |way: &'static Way| {
             let lengths = LENGTHS.into_iter().filter(|us| *us >= way.shortest);
-            lengths.map(|us| Case { way: Some(*way), length: Nanos(us * 1_000) })
+            lengths.map(|us| InjectedCase { way: Some(*way), length: Nanos(us * 1_000) })
         };
-        let nothing = Case { way: None, length: Nanos::ZERO };
+        let nothing = InjectedCase { way: None, length: Nanos::ZERO };
         WAYS.iter().flat_map(of).chain([nothing]).collect()
     }
 
-    /// The words that [`Case::matches`] accepts.
+    /// The words that [`InjectedCase::matches`] accepts.
     pub fn words() -> impl Iterator<Item = &'static str> {
         WAYS.iter().map(|way| way.name).chain([NOTHING])
     }
@@ -57,7 +57,7 @@ impl Case {
     }
 
     /// The true causes.
-    pub fn causes(&self) -> Causes {
+    pub fn causes(&self) -> ExpectedCauses {
         self.way.map_or(&[], |way| way.causes)
     }
 
@@ -142,14 +142,14 @@ mod tests {
 
     #[test]
     fn injection_cases_are_unique_with_known_causes() {
-        let every = Case::every();
+        let every = InjectedCase::every();
         assert!(every.len() > 250, "{}", every.len());
         assert!(every.iter().filter(|case| case.is_short()).count() > 80);
         let known: Vec<&str> = CauseKind::ALL.iter().map(|cause| cause.id()).collect();
         for case in &every {
             assert!(case.causes().iter().all(|(cause, _)| known.contains(cause)), "{case:?}");
         }
-        let mut names: Vec<String> = every.iter().map(Case::name).collect();
+        let mut names: Vec<String> = every.iter().map(InjectedCase::name).collect();
         names.sort();
         names.dedup();
         assert_eq!(names.len(), every.len());

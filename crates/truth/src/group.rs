@@ -10,21 +10,21 @@ pub const GROUP: &str = "punctual-truth";
 const ROOT: &str = "/sys/fs/cgroup";
 
 /// A control group (cgroup v2). Several processes share it: it stays until it is removed.
-pub struct Group(PathBuf);
+pub struct ControlGroup(PathBuf);
 
-impl Group {
-    pub fn new(name: &str) -> io::Result<Group> {
+impl ControlGroup {
+    pub fn new(name: &str) -> io::Result<ControlGroup> {
         let path = Path::new(ROOT).join(name);
         match fs::create_dir(&path) {
             Err(why) if why.kind() != io::ErrorKind::AlreadyExists => Err(why),
-            _ => Ok(Group(path)),
+            _ => Ok(ControlGroup(path)),
         }
     }
 
     /// Creates one with a CPU quota in each period, in µs.
-    pub fn with_quota(name: &str, quota: i64, period: i64) -> io::Result<Group> {
+    pub fn with_quota(name: &str, quota: i64, period: i64) -> io::Result<ControlGroup> {
         fs::write(Path::new(ROOT).join("cgroup.subtree_control"), "+cpu")?;
-        let group = Group::new(name)?;
+        let group = ControlGroup::new(name)?;
         fs::write(group.0.join("cpu.max"), format!("{quota} {period}"))?;
         Ok(group)
     }

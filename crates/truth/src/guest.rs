@@ -3,7 +3,9 @@
 use super::Through;
 use super::document::{TruthDocument, TruthSystem};
 use punctual_core::Nanos;
-use punctual_lab::{Accel, Arch, Control, Guest, Job, Kernel, LabError, Outcome, Progress};
+use punctual_lab::{
+    Accel, Arch, BootKernel, Guest, GuestControl, GuestOutcome, GuestProgress, Job, LabError,
+};
 use punctual_session::exit::Failure;
 use punctual_session::programs::find_program;
 use std::fs;
@@ -24,10 +26,10 @@ pub fn run(
     arguments: &[String],
     through: Through,
     duration: Nanos,
-    watch: &mut dyn FnMut(Progress) -> Control,
+    watch: &mut dyn FnMut(GuestProgress) -> GuestControl,
 ) -> Result<(TruthSystem, Option<String>), Failure> {
     let of_lab = |why: LabError| Failure::of_lab(&why);
-    let kernel = Kernel::by_name(kernel, Arch::Amd64).map_err(of_lab)?;
+    let kernel = BootKernel::by_name(kernel, Arch::Amd64).map_err(of_lab)?;
     let module = build(&kernel);
     let own = std::env::current_exe().map_err(Failure::failed)?;
     let program = super::program(&own)?;
@@ -59,7 +61,7 @@ pub fn run(
     let result = guest.run_watched(watch).map_err(of_lab)?;
     let said = || String::from_utf8_lossy(&result.stderr).trim().to_owned();
     let document = result.results.get("truth.json").filter(|text| !text.is_empty());
-    let Some(document) = document.filter(|_| result.outcome == Outcome::Finished) else {
+    let Some(document) = document.filter(|_| result.outcome == GuestOutcome::Finished) else {
         return Err(Failure::failed(format!("{}: {}", result.outcome, said())));
     };
     let document: TruthDocument = serde_json::from_slice(document)
@@ -69,7 +71,7 @@ pub fn run(
     Ok((TruthSystem { virtual_time: true, ..system }, missing))
 }
 
-fn build(kernel: &Kernel) -> Result<Vec<u8>, LabError> {
+fn build(kernel: &BootKernel) -> Result<Vec<u8>, LabError> {
     let failed = |why: std::io::Error| LabError::Request(why.to_string());
     let place = tempfile::tempdir().map_err(failed)?;
     for (name, text) in SOURCES {

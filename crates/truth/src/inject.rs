@@ -1,15 +1,15 @@
 //! The process that injects delays at recorded instants: this program again, without any other part
 //! of it. It writes its record at the end, so that writing delays nothing.
 
-use super::cases::Case;
-use super::group::{self, Group};
+use super::cases::InjectedCase;
+use super::group::{self, ControlGroup};
 use super::names::{CULPRIT, DEVICE, MEASURING};
 use super::record;
 use super::score::{Injected, Role};
 use super::throttling;
 use punctual_core::{CpuSet, Nanos, Policy, Priority};
 use punctual_session::exit::Failure;
-use punctual_sys::attributes::{self, Deadline, Scheduling};
+use punctual_sys::attributes::{self, DeadlineAttributes, Scheduling};
 use punctual_sys::{children, clock, memory};
 use std::fs::{File, OpenOptions};
 use std::hint::spin_loop;
@@ -41,7 +41,7 @@ pub struct Injector(Option<Child>);
 
 impl Injector {
     /// Starts the injector; with nothing to inject there is none.
-    pub fn start(case: &Case, duration: Nanos, cpu: usize) -> Result<Injector, Failure> {
+    pub fn start(case: &InjectedCase, duration: Nanos, cpu: usize) -> Result<Injector, Failure> {
         if case.way.is_none() || case.is_of_subject() {
             return Ok(Injector(None));
         }
@@ -82,7 +82,7 @@ impl Drop for Injector {
 pub fn serve(mut arguments: impl Iterator<Item = String>) -> io::Result<()> {
     let mut next = || arguments.next().unwrap_or_default();
     let (name, cpu, duration) = (next(), next(), next());
-    let case = Case::every().into_iter().find(|case| case.name() == name);
+    let case = InjectedCase::every().into_iter().find(|case| case.name() == name);
     let (Some(case), Ok(cpu), Ok(duration)) = (case, cpu.parse(), duration.parse::<i64>()) else {
         return Err(io::ErrorKind::InvalidInput.into());
     };
@@ -94,7 +94,7 @@ pub fn serve(mut arguments: impl Iterator<Item = String>) -> io::Result<()> {
     record::write(&made, &mut io::stdout().lock())
 }
 
-fn work(case: &Case, cpu: usize, for_ns: i64) -> io::Result<Vec<Injected>> {
+fn work(case: &InjectedCase, cpu: usize, for_ns: i64) -> io::Result<Vec<Injected>> {
     let Some(way) = case.way else { return Ok(Vec::new()) };
     let apart = APART.max(case.length.0 * LENGTHS_APART * way.steps.len() as i64 + APART);
     let most = usize::try_from(for_ns / apart).unwrap_or_default() + 1;
@@ -104,7 +104,7 @@ fn work(case: &Case, cpu: usize, for_ns: i64) -> io::Result<Vec<Injected>> {
         true => None,
         false => Some(OpenOptions::new().read(true).write(true).open(DEVICE)?),
     };
-    let group = case.is_confined().then(|| Group::new(group::GROUP)).transpose()?;
+    let group = case.is_confined().then(|| ControlGroup::new(group::GROUP)).transpose()?;
     let _throttling = match way.steps.contains(&"hog") {
         true => Some(throttling::start(case.length, cpu)?),
         false => None,
@@ -114,7 +114,7 @@ fn work(case: &Case, cpu: usize, for_ns: i64) -> io::Result<Vec<Injected>> {
     attributes::set_affinity(0, &CpuSet::single(cpu))?;
     let priority = way.priority.and_then(Priority::new);
     // Half as much again for the work around the delay itself: it must not be throttled.
-    let deadline = Deadline {
+    let deadline = DeadlineAttributes {
         runtime: Nanos(case.length.0 * 3 / 2),
         deadline: Nanos(apart / 2),
         period: Nanos(apart / 2),
@@ -188,7 +188,7 @@ fn in_new_thread(length: Nanos) -> io::Result<Vec<Injected>> {
 }
 
 /// Stops all measured processes; none if there is none.
-fn stop(group: &Group, length: Nanos) -> io::Result<Vec<Injected>> {
+fn stop(group: &ControlGroup, length: Nanos) -> io::Result<Vec<Injected>> {
     let processes = group.processes()?;
     if processes.is_empty() {
         return Ok(Vec::new());

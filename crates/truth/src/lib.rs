@@ -20,9 +20,9 @@ mod through;
 mod ways;
 
 use block::Disk;
-pub use cases::Case;
+pub use cases::InjectedCase;
 use document::{TruthCase, TruthScore, TruthSystem};
-use group::Group;
+use group::ControlGroup;
 use inject::Injector;
 use punctual_core::Nanos;
 use punctual_session::exit::Failure;
@@ -30,8 +30,8 @@ use punctual_session::programs::find_program;
 use std::fs;
 use std::path::{Path, PathBuf};
 pub use text::text;
-use through::Measured;
 pub use through::Through;
+use through::TruthMeasurement;
 
 /// The program under test: beside this one, or in $PATH.
 pub(crate) fn program(own: &Path) -> Result<PathBuf, Failure> {
@@ -46,15 +46,15 @@ pub(crate) fn program(own: &Path) -> Result<PathBuf, Failure> {
 }
 
 /// The cases to run: of some lengths, or of all.
-pub fn cases(all: bool, named: &[String]) -> Result<Vec<Case>, Failure> {
-    let every = Case::every();
+pub fn cases(all: bool, named: &[String]) -> Result<Vec<InjectedCase>, Failure> {
+    let every = InjectedCase::every();
     if let Some(name) = named.iter().find(|name| !every.iter().any(|case| case.matches(name))) {
         return Err(Failure::refused(format!(
             "there is no case `{name}`\nhelp: known are {}",
-            Case::words().collect::<Vec<_>>().join(", ")
+            InjectedCase::words().collect::<Vec<_>>().join(", ")
         )));
     }
-    let chosen = |case: &Case| match named.is_empty() {
+    let chosen = |case: &InjectedCase| match named.is_empty() {
         true => all || case.is_short(),
         false => {
             named.iter().any(|name| case.matches(name)) && (all || case.is_short())
@@ -66,7 +66,7 @@ pub fn cases(all: bool, named: &[String]) -> Result<Vec<Case>, Failure> {
 
 /// Runs the cases on this system, one after the other.
 pub fn run_locally(
-    cases: &[Case],
+    cases: &[InjectedCase],
     duration: Nanos,
     cpu: usize,
     through: Through,
@@ -87,7 +87,12 @@ pub fn run_locally(
     Ok(system)
 }
 
-fn one(case: &Case, duration: Nanos, cpu: usize, through: Through) -> Result<TruthCase, Failure> {
+fn one(
+    case: &InjectedCase,
+    duration: Nanos,
+    cpu: usize,
+    through: Through,
+) -> Result<TruthCase, Failure> {
     let mut result = TruthCase {
         name: case.name(),
         cause: case.cause(),
@@ -105,7 +110,7 @@ fn one(case: &Case, duration: Nanos, cpu: usize, through: Through) -> Result<Tru
         true => Some(Disk::new(case.length).map_err(Failure::failed)?),
         false => None,
     };
-    let measured = Measured { case, duration, cpu, through, place: place.path() };
+    let measured = TruthMeasurement { case, duration, cpu, through, place: place.path() };
     let injector = Injector::start(case, duration, cpu)?;
     let ran = measured.run();
     let injected = match case.is_of_subject() {
@@ -113,7 +118,7 @@ fn one(case: &Case, duration: Nanos, cpu: usize, through: Through) -> Result<Tru
         false => injector.end(),
     };
     if case.is_confined() {
-        Group::new(group::GROUP).map_err(Failure::failed)?.remove();
+        ControlGroup::new(group::GROUP).map_err(Failure::failed)?.remove();
     }
     if let Err(why) = ran {
         result.skipped = Some(why);

@@ -2,9 +2,9 @@
 
 use clap::Parser;
 use punctual_core::Nanos;
-use punctual_lab::Control;
+use punctual_lab::GuestControl;
 use punctual_session::exit::{Exit, Failure};
-use punctual_session::interrupts::Interrupts;
+use punctual_session::interrupts::SignalRequests;
 use punctual_truth::document::{TRUTH_SCHEMA, TruthCase, TruthDocument, TruthScore, TruthSystem};
 use punctual_truth::{Through, guest, inject, subject};
 use std::io::{self, Write};
@@ -134,7 +134,7 @@ fn run(args: &Args) -> Result<Exit, Failure> {
 }
 
 fn in_guests(args: &Args, progress: &dyn Fn(String)) -> Result<Vec<TruthSystem>, Failure> {
-    let interrupts = Interrupts::listen()?;
+    let interrupts = SignalRequests::listen()?;
     let mut passed_on = args.cases.clone();
     passed_on.extend(args.all.then(|| "--all".to_owned()));
     passed_on.push(format!("--through={}", args.through.word()));
@@ -142,8 +142,8 @@ fn in_guests(args: &Args, progress: &dyn Fn(String)) -> Result<Vec<TruthSystem>,
     for kernel in &args.kernel {
         progress(format!("kernel {kernel}"));
         let mut watch = |_| match interrupts.end_requested() {
-            true => Control::Kill,
-            false => Control::GoOn,
+            true => GuestControl::Kill,
+            false => GuestControl::GoOn,
         };
         let (system, missing) =
             guest::run(kernel, &passed_on, args.through, args.duration, &mut watch)?;

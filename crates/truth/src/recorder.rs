@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 /// A tool with a recording command in `punctual recipe`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Recorder {
+pub enum TruthRecorder {
     /// The kernel's files alone.
     Tracefs,
     /// perf record
@@ -29,32 +29,33 @@ const POLL: Duration = Duration::from_millis(10);
 /// The extra recording time after the case: the measured program starts and ends, too.
 const LONGER: Nanos = Nanos(4_000_000_000);
 
-impl Recorder {
-    pub const ALL: [Recorder; 3] = [Recorder::Tracefs, Recorder::Perf, Recorder::TraceCmd];
+impl TruthRecorder {
+    pub const ALL: [TruthRecorder; 3] =
+        [TruthRecorder::Tracefs, TruthRecorder::Perf, TruthRecorder::TraceCmd];
 
     /// The recorder's name in `punctual recipe`.
     pub fn word(self) -> &'static str {
         match self {
-            Recorder::Tracefs => "tracefs",
-            Recorder::Perf => "perf",
-            Recorder::TraceCmd => "trace-cmd",
+            TruthRecorder::Tracefs => "tracefs",
+            TruthRecorder::Perf => "perf",
+            TruthRecorder::TraceCmd => "trace-cmd",
         }
     }
 
     /// The program that must exist.
     pub fn program(self) -> Option<&'static str> {
         match self {
-            Recorder::Tracefs => None,
-            Recorder::Perf | Recorder::TraceCmd => Some(self.word()),
+            TruthRecorder::Tracefs => None,
+            TruthRecorder::Perf | TruthRecorder::TraceCmd => Some(self.word()),
         }
     }
 
     /// The output of its command, relative to its working directory.
     fn file(self) -> &'static str {
         match self {
-            Recorder::Tracefs => "/tmp/trace.txt",
-            Recorder::Perf => "perf.data",
-            Recorder::TraceCmd => "trace.dat",
+            TruthRecorder::Tracefs => "/tmp/trace.txt",
+            TruthRecorder::Perf => "perf.data",
+            TruthRecorder::TraceCmd => "trace.dat",
         }
     }
 
@@ -64,7 +65,7 @@ impl Recorder {
         punctual: &Path,
         place: &Path,
         duration: Nanos,
-    ) -> Result<Recording, String> {
+    ) -> Result<RecordingCommand, String> {
         let mut recipe = Command::new(punctual);
         recipe.args(["recipe", self.word(), "--duration"]);
         recipe.arg(format!("{}ns", (duration + LONGER).0));
@@ -79,7 +80,7 @@ impl Recorder {
         {
             std::thread::sleep(POLL);
         }
-        Ok(Recording { child, file: place.join(self.file()) })
+        Ok(RecordingCommand { child, file: place.join(self.file()) })
     }
 }
 
@@ -92,12 +93,12 @@ fn sleeps(pid: u32) -> bool {
 }
 
 /// A recording command.
-pub struct Recording {
+pub struct RecordingCommand {
     child: Child,
     file: PathBuf,
 }
 
-impl Recording {
+impl RecordingCommand {
     /// Waits for its end, and makes a bundle of the cycles of the threads of this name.
     pub fn end(self, thread: &str, bundle: &Path) -> Result<(), String> {
         printed(self.child.wait_with_output())?;
@@ -130,7 +131,7 @@ mod tests {
         fs::write(&own, script).expect("written");
         let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
         fs::set_permissions(&own, mode).expect("executable");
-        let recording = Recorder::Perf.start(&own, room.path(), Nanos(1)).expect("starts");
+        let recording = TruthRecorder::Perf.start(&own, room.path(), Nanos(1)).expect("starts");
         recording.end("servo", &room.path().join("bundle"))
     }
 

@@ -5,13 +5,13 @@
 mod lock;
 mod waits;
 
-use super::cases::Case;
+use super::cases::InjectedCase;
 use super::names::{CULPRIT, HOLDER, PRIORITY};
 use super::operation::Operation;
 use super::record;
 use super::score::Injected;
 use punctual_core::{Clock, CpuSet, Nanos, Policy, Priority};
-use punctual_sys::attributes::{self, Deadline, Scheduling};
+use punctual_sys::attributes::{self, DeadlineAttributes, Scheduling};
 use punctual_sys::{clock, memory};
 use punctual_testpoint::scope;
 use std::fs;
@@ -36,7 +36,7 @@ const WARM_UP: (i64, i64) = (300, 2_000_000);
 const BEFORE: i64 = 50_000_000;
 
 /// The cycles, shared by all threads of the program.
-pub struct Stage {
+pub struct SubjectStage {
     length: i64,
     cpu: usize,
     begin: i64,
@@ -48,10 +48,10 @@ pub struct Stage {
     failed: Mutex<Option<io::Error>>,
 }
 
-impl Stage {
-    fn new(length: Nanos, cpu: usize, duration: i64, apart: i64) -> Stage {
+impl SubjectStage {
+    fn new(length: Nanos, cpu: usize, duration: i64, apart: i64) -> SubjectStage {
         let period = length.0 * LENGTHS_APART + apart;
-        Stage {
+        SubjectStage {
             length: length.0,
             cpu,
             begin: now() + BEFORE,
@@ -84,10 +84,10 @@ impl Stage {
 
     /// A thread of this program.
     fn thread(
-        self: &Arc<Stage>,
+        self: &Arc<SubjectStage>,
         name: &str,
         priority: u8,
-        work: impl FnOnce(&Stage) -> io::Result<()> + Send + 'static,
+        work: impl FnOnce(&SubjectStage) -> io::Result<()> + Send + 'static,
     ) -> io::Result<()> {
         let stage = Arc::clone(self);
         let work = move || {
@@ -105,11 +105,11 @@ impl Stage {
 
     /// A thread that acts at this distance before each cycle of the subject.
     fn before_each(
-        self: &Arc<Stage>,
+        self: &Arc<SubjectStage>,
         name: &str,
         priority: u8,
         ahead: i64,
-        mut work: impl FnMut(&Stage, i64) -> io::Result<()> + Send + 'static,
+        mut work: impl FnMut(&SubjectStage, i64) -> io::Result<()> + Send + 'static,
     ) -> io::Result<()> {
         self.thread(name, priority, move |stage| {
             (0..stage.count).try_for_each(|cycle| {
@@ -121,19 +121,19 @@ impl Stage {
 
     /// The culprit, with a lower priority than the subject.
     fn culprit(
-        self: &Arc<Stage>,
+        self: &Arc<SubjectStage>,
         ahead: i64,
-        work: impl FnMut(&Stage, i64) -> io::Result<()> + Send + 'static,
+        work: impl FnMut(&SubjectStage, i64) -> io::Result<()> + Send + 'static,
     ) -> io::Result<()> {
         self.before_each(CULPRIT, PRIORITY - 10, ahead, work)
     }
 
     /// The thread that holds the subject's lock.
     fn holder(
-        self: &Arc<Stage>,
+        self: &Arc<SubjectStage>,
         priority: u8,
         ahead: i64,
-        work: impl FnMut(&Stage, i64) -> io::Result<()> + Send + 'static,
+        work: impl FnMut(&SubjectStage, i64) -> io::Result<()> + Send + 'static,
     ) -> io::Result<()> {
         self.before_each(HOLDER, priority, ahead, work)
     }
@@ -146,7 +146,7 @@ impl Stage {
 pub fn serve(mut arguments: impl Iterator<Item = String>) -> io::Result<()> {
     let mut next = || arguments.next().unwrap_or_default();
     let (name, cpu, duration, file) = (next(), next(), next(), next());
-    let case = Case::every().into_iter().find(|case| case.name() == name);
+    let case = InjectedCase::every().into_iter().find(|case| case.name() == name);
     let (Some(case), Ok(cpu), Ok(duration)) = (case, cpu.parse(), duration.parse()) else {
         return Err(io::ErrorKind::InvalidInput.into());
     };
@@ -156,14 +156,14 @@ pub fn serve(mut arguments: impl Iterator<Item = String>) -> io::Result<()> {
     record::write(&record, &mut fs::File::create(Path::new(&file))?)
 }
 
-fn work(case: &Case, cpu: usize, duration: i64) -> io::Result<Vec<Injected>> {
+fn work(case: &InjectedCase, cpu: usize, duration: i64) -> io::Result<Vec<Injected>> {
     let Some(operation) = case.way.and_then(|way| way.operation) else { return Ok(Vec::new()) };
     // The scheduler decides how long throttling lasts: cycles need more distance.
     let throttles = matches!(operation, Operation::Quota | Operation::Budget);
     let apart = if throttles { APART * 20 } else { APART };
     attributes::set_affinity(0, &CpuSet::single(cpu))?;
     warm_up()?;
-    let stage = Arc::new(Stage::new(case.length, cpu, duration, apart));
+    let stage = Arc::new(SubjectStage::new(case.length, cpu, duration, apart));
     if !operation.faults() {
         memory::lock_all()?;
     }
@@ -191,7 +191,7 @@ fn scheduling(operation: Operation, length: Nanos) -> Scheduling {
         Operation::Quota => Scheduling::new(Policy::Other, None),
         Operation::Budget => {
             let period = length + waits::RUNTIME;
-            let budget = Deadline { runtime: waits::RUNTIME, deadline: period, period };
+            let budget = DeadlineAttributes { runtime: waits::RUNTIME, deadline: period, period };
             Scheduling { deadline: Some(budget), ..Scheduling::new(Policy::Deadline, None) }
         }
         _ => Scheduling::new(Policy::Fifo, Priority::new(PRIORITY)),

@@ -22,13 +22,13 @@ const GAP: i64 = 200_000;
 const TOUCHED: usize = 1 << 20;
 
 /// Files of the kernel with their earlier contents, and the other task.
-pub struct Throttling {
+pub struct ThrottlingFiles {
     before: Vec<(PathBuf, String)>,
     ends: Arc<AtomicBool>,
 }
 
 /// Sets the limits, and starts a task without real-time policy that uses the CPU.
-pub fn start(length: Nanos, cpu: usize) -> io::Result<Throttling> {
+pub fn start(length: Nanos, cpu: usize) -> io::Result<ThrottlingFiles> {
     let server = PathBuf::from(format!("/sys/kernel/debug/sched/fair_server/cpu{cpu}"));
     let kernel = PathBuf::from("/proc/sys/kernel");
     // The time left to others, in ns, since Linux 6.12; before, the time of real-time tasks, in µs.
@@ -41,7 +41,7 @@ pub fn start(length: Nanos, cpu: usize) -> io::Result<Throttling> {
         ],
     };
     let ends = Arc::new(AtomicBool::new(false));
-    let mut throttling = Throttling { before: Vec::new(), ends: Arc::clone(&ends) };
+    let mut throttling = ThrottlingFiles { before: Vec::new(), ends: Arc::clone(&ends) };
     for (file, value) in settings {
         let before = fs::read_to_string(&file)?;
         fs::write(&file, value.to_string())?;
@@ -52,7 +52,7 @@ pub fn start(length: Nanos, cpu: usize) -> io::Result<Throttling> {
     Ok(throttling)
 }
 
-impl Drop for Throttling {
+impl Drop for ThrottlingFiles {
     fn drop(&mut self) {
         self.ends.store(true, Ordering::Relaxed);
         for (file, value) in &self.before {

@@ -2,11 +2,11 @@
 
 use super::block::{self, Disk};
 use super::document::TruthScore;
-use super::group::{self, Group};
+use super::group::{self, ControlGroup};
 use super::names::MEASURING;
-use super::recorder::Recorder;
+use super::recorder::TruthRecorder;
 use super::score::{Expected, Injected, score, score_account, whole_delays};
-use super::{Case, record, subject};
+use super::{InjectedCase, record, subject};
 use punctual_bundle::Bundle;
 use punctual_core::{MonotonicNs, Nanos};
 use punctual_session::exit::Failure;
@@ -37,7 +37,7 @@ pub enum Through {
     /// The accounting of `punctual run`: causes without culprits, of all samples.
     Account,
     /// A trace that another tool recorded, as `punctual explain FILE` explains it.
-    Recorded(Recorder),
+    Recorded(TruthRecorder),
 }
 
 impl Through {
@@ -45,7 +45,7 @@ impl Through {
     const OWN: [Through; 4] = [Through::Run, Through::Attach, Through::Trace, Through::Account];
 
     pub fn all() -> impl Iterator<Item = Through> {
-        Through::OWN.into_iter().chain(Recorder::ALL.map(Through::Recorded))
+        Through::OWN.into_iter().chain(TruthRecorder::ALL.map(Through::Recorded))
     }
 
     /// The program that must exist beside this one.
@@ -67,22 +67,22 @@ impl Through {
     }
 
     /// Why a case cannot be measured this way.
-    pub fn lacks(self, case: &Case) -> Option<String> {
+    pub fn lacks(self, case: &InjectedCase) -> Option<String> {
         (self == Through::Account && case.is_of_subject())
             .then(|| "the accounting of a run divides samples of timers alone".to_owned())
     }
 }
 
 /// The measurement: a case for a time, on a CPU.
-pub struct Measured<'m> {
-    pub case: &'m Case,
+pub struct TruthMeasurement<'m> {
+    pub case: &'m InjectedCase,
     pub duration: Nanos,
     pub cpu: usize,
     pub through: Through,
     pub place: &'m Path,
 }
 
-impl Measured<'_> {
+impl TruthMeasurement<'_> {
     /// Measures like a user; the error says why there is nothing to explain.
     pub fn run(&self) -> Result<(), String> {
         let failed = |why: io::Error| why.to_string();
@@ -90,7 +90,7 @@ impl Measured<'_> {
         let program = super::program(&own).map_err(|why| why.render(false))?;
         fs::write(self.place.join("experiment.toml"), self.experiment(&own)).map_err(failed)?;
         // Alone in its group, so that nothing else is stopped with it.
-        let group = self.case.is_confined().then(|| Group::new(group::GROUP));
+        let group = self.case.is_confined().then(|| ControlGroup::new(group::GROUP));
         let group = group.transpose().map_err(failed)?;
         let start = |program: &Path| match group.as_ref() {
             Some(group) => group.command(program),
@@ -158,7 +158,7 @@ impl Measured<'_> {
     }
 
     fn experiment(&self, own: &Path) -> String {
-        let Measured { case, duration, cpu, through, .. } = self;
+        let TruthMeasurement { case, duration, cpu, through, .. } = self;
         let (policy, priority) = case.scheduling();
         let priority =
             priority.map_or(String::new(), |priority| format!("priority = {priority}\n"));
@@ -201,7 +201,7 @@ impl Measured<'_> {
 
     /// Compares the causes reported for samples with the injected ones.
     pub fn score(&self, injected: &[Injected]) -> Result<TruthScore, Failure> {
-        let Measured { case, through, .. } = self;
+        let TruthMeasurement { case, through, .. } = self;
         let bundle = Bundle::open(&self.place.join("bundle")).map_err(Failure::failed)?;
         // Traces of other tools do not contain the names of disks.
         let number = match through {

@@ -11,7 +11,7 @@ pub struct Way {
     /// The way's name in the names of cases.
     pub name: &'static str,
     /// The true causes, each with its culprit.
-    pub causes: Causes,
+    pub causes: ExpectedCauses,
     /// The policy and priority of the injecting task.
     pub policy: Policy,
     /// See `policy`.
@@ -27,13 +27,13 @@ pub struct Way {
 }
 
 /// Causes, each with its culprit, in the terms of [`super::score::Expected`].
-pub type Causes = &'static [(&'static str, &'static str)];
+pub type ExpectedCauses = &'static [(&'static str, &'static str)];
 
 const LOW: Option<u8> = Some(1);
 const ABOVE: Option<u8> = Some(PRIORITY + 10);
 
 const PREEMPTED: (&str, &str) = ("preempted", CULPRIT);
-const STOPPED: Causes = &[("stopped", CULPRIT)];
+const STOPPED: ExpectedCauses = &[("stopped", CULPRIT)];
 const QUEUED: (&str, &str) = ("runqueue", CULPRIT);
 const IRQS: (&str, &str) = ("timer-irq-delay", CULPRIT);
 const PREEMPTION: (&str, &str) = ("non-preemptible", CULPRIT);
@@ -54,7 +54,7 @@ const TICKS: i64 = 3_000;
 
 const fn task(
     name: &'static str,
-    causes: Causes,
+    causes: ExpectedCauses,
     (policy, priority): (Policy, Option<u8>),
     steps: &'static [&'static str],
 ) -> Way {
@@ -62,7 +62,7 @@ const fn task(
 }
 
 /// Within the kernel, by a task of a lower priority than the measured thread's.
-const fn kernel(name: &'static str, causes: Causes, steps: &'static [&'static str]) -> Way {
+const fn kernel(name: &'static str, causes: ExpectedCauses, steps: &'static [&'static str]) -> Way {
     task(name, causes, (Policy::Fifo, LOW), steps)
 }
 
@@ -71,7 +71,7 @@ const fn to_time_sharing(way: Way) -> Way {
 }
 
 /// A delay in the measured program's own operation.
-const fn own(name: &'static str, causes: Causes, operation: Operation) -> Way {
+const fn own(name: &'static str, causes: ExpectedCauses, operation: Operation) -> Way {
     Way { operation: Some(operation), ..task(name, causes, (Policy::Fifo, None), &[]) }
 }
 

@@ -2,7 +2,7 @@
 
 mod scores;
 
-use punctual_lab::{Arch, Kernel};
+use punctual_lab::{Arch, BootKernel};
 use punctual_testing as testing;
 use serde_json::Value;
 use std::path::Path;
@@ -38,7 +38,7 @@ fn score(through: &str, cases: &[&str]) {
     assert!(punctual.exists(), "cargo build -p punctual");
     testing::stripped(&punctual);
     let binary = testing::stripped(own);
-    if testing::or_skip(Kernel::by_name(KERNEL, Arch::Amd64)).is_none()
+    if testing::or_skip(BootKernel::by_name(KERNEL, Arch::Amd64)).is_none()
         || testing::guest(KERNEL).is_none()
     {
         return;

@@ -5,13 +5,13 @@ use proptest::prelude::*;
 use punctual_core::SeriesShape;
 
 /// The whole state as JSON, for comparison.
-fn json(state: &State) -> String {
+fn json(state: &SeriesState) -> String {
     let mut text = Vec::new();
     state.write(&mut text).unwrap();
     String::from_utf8(text).unwrap()
 }
 
-fn state_of(latencies: &[i64], usage: Fact<ThreadUsage>) -> State {
+fn state_of(latencies: &[i64], usage: Fact<ThreadUsage>) -> SeriesState {
     let shape =
         SeriesShape { range: Nanos::MILLI, resolution: Nanos::MICRO, period: Some(Nanos::MILLI) };
     let mut data = SeriesData::new(shape);
@@ -21,7 +21,7 @@ fn state_of(latencies: &[i64], usage: Fact<ThreadUsage>) -> State {
             Sample { seq: k as u64, due: ClockNs(due), woke: ClockNs(due + latency), cpu: 3 };
         data.record(&sample, (latency / 1_000_000).max(0) as u64);
     }
-    State { data, usage, digest: None, samples_kept: 7, log_bytes: latencies.len() as u64 }
+    SeriesState { data, usage, digest: None, samples_kept: 7, log_bytes: latencies.len() as u64 }
 }
 
 #[test]
@@ -34,10 +34,10 @@ fn an_unfinished_sample_is_restored_from_a_checkpoint() {
         let (mut frame, text) = (Vec::new(), json(&state));
         encode(&mut frame, 1, &state);
         assert_eq!(decode(&frame).unwrap().data.unfinished, Some(one));
-        assert_eq!(State::decode(&text).unwrap().data.unfinished, Some(one));
+        assert_eq!(SeriesState::decode(&text).unwrap().data.unfinished, Some(one));
     }
     let impossible = json(&state).replace("\"at_least\":9", "\"at_least\":10");
-    assert!(State::decode(&impossible).is_err());
+    assert!(SeriesState::decode(&impossible).is_err());
 }
 
 fn any_usage() -> impl Strategy<Value = Fact<ThreadUsage>> {
@@ -80,7 +80,7 @@ fn slots_neither_overlap_nor_leave_gaps() {
 
 #[test]
 fn growing_frames_move_to_larger_slots() {
-    let (mut slots, mut file, mut frame) = (Slots::default(), Vec::new(), Vec::new());
+    let (mut slots, mut file, mut frame) = (FrameSlots::default(), Vec::new(), Vec::new());
     let mut latencies = Vec::new();
     for step in 0..12i64 {
         // Every step fills another 900 buckets: up to 27 kB.
@@ -96,7 +96,7 @@ fn growing_frames_move_to_larger_slots() {
 
 #[test]
 fn a_failed_write_is_repeated_in_the_same_slot() {
-    let (mut slots, mut frame) = (Slots::default(), Vec::new());
+    let (mut slots, mut frame) = (FrameSlots::default(), Vec::new());
     let state = state_of(&[1], Fact::NotAsked);
     let first = slots.next(&state, &mut frame);
     assert_eq!(slots.next(&state, &mut frame), first);
@@ -134,7 +134,7 @@ proptest! {
         if !squares {
             state.data.sum_squares = None;
         }
-        let (mut slots, mut frame) = (Slots::default(), Vec::new());
+        let (mut slots, mut frame) = (FrameSlots::default(), Vec::new());
         slots.next(&state, &mut frame);
         let back = decode(&frame).unwrap();
         prop_assert_eq!(json(&back), json(&state));
@@ -148,7 +148,7 @@ proptest! {
         kept in 0.0..=1.0f64,
         from_the_end: bool,
     ) {
-        let (mut slots, mut file, mut frame) = (Slots::default(), Vec::new(), Vec::new());
+        let (mut slots, mut file, mut frame) = (FrameSlots::default(), Vec::new(), Vec::new());
         let mut before = None;
         for (turn, length) in lengths.iter().enumerate() {
             let latencies: Vec<i64> = (0..*length as i64).map(|k| k * 70_001).collect();

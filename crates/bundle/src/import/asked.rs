@@ -1,12 +1,12 @@
 //! Questions about the figures of an import, as for a run.
 
-use super::recorded::{Recorded, Thread};
+use super::recorded::{ImportedFile, Thread};
 use crate::meta::DEADLINE;
 use punctual_core::{Finding, Metric, Nanos, Requirement, SeriesRequirement, Severity};
 
 /// The questions to all threads of an import.
 #[derive(Clone, Debug, Default)]
-pub struct Asked {
+pub struct ImportQuestions {
     /// Only the thread of this name.
     pub thread: Option<String>,
     /// Samples longer than this are counted.
@@ -14,10 +14,10 @@ pub struct Asked {
     pub requirements: Vec<SeriesRequirement>,
 }
 
-impl Asked {
+impl ImportQuestions {
     /// Restricts the import to the requested threads, counts their samples beyond the deadline, and
     /// rejects questions that such a file cannot answer.
-    pub(super) fn apply(&self, recorded: &mut Recorded) -> Result<(), String> {
+    pub(super) fn apply(&self, recorded: &mut ImportedFile) -> Result<(), String> {
         if let Some(name) = &self.thread {
             let names: Vec<String> = recorded.threads.iter().map(Thread::name).collect();
             recorded.threads.retain(|thread| thread.name() == *name);
@@ -35,7 +35,7 @@ impl Asked {
     }
 }
 
-fn count(deadline: Nanos, recorded: &mut Recorded) -> Result<(), String> {
+fn count(deadline: Nanos, recorded: &mut ImportedFile) -> Result<(), String> {
     recorded.details.insert(DEADLINE.to_owned(), deadline.to_string());
     for thread in &recorded.threads {
         let Some(longer) = thread.longer_than(deadline, recorded.unit, recorded.step) else {
@@ -59,7 +59,7 @@ fn count(deadline: Nanos, recorded: &mut Recorded) -> Result<(), String> {
 }
 
 /// Why such a file can never decide a requirement.
-fn unanswerable(asked: &SeriesRequirement, recorded: &Recorded) -> Option<String> {
+fn unanswerable(asked: &SeriesRequirement, recorded: &ImportedFile) -> Option<String> {
     let SeriesRequirement { kind, requirement: Requirement { metric, .. }, .. } = asked;
     if let Some(kind) = kind {
         let word = kind.word();

@@ -3,7 +3,7 @@
 //! can be.
 
 use super::numbers::{decimal, number};
-use super::recorded::{MAX_COUNT, MAX_LATENCY, Recorded, Thread, bounded};
+use super::recorded::{ImportedFile, MAX_COUNT, MAX_LATENCY, Thread, bounded};
 use super::{Malformed, TextReader, Tool};
 use punctual_core::cpuset::MAX_CPUS;
 use punctual_core::{Finding, Nanos, Severity};
@@ -28,7 +28,7 @@ fn recognize(text: &str) -> Option<Tool> {
     })
 }
 
-fn parse(text: &str, tool: Tool) -> Result<Recorded, Malformed> {
+fn parse(text: &str, tool: Tool) -> Result<ImportedFile, Malformed> {
     let mut into = match tool {
         Tool::Schbench => schbench(text)?,
         _ => sysjitter(text)?,
@@ -43,8 +43,8 @@ fn parse(text: &str, tool: Tool) -> Result<Recorded, Malformed> {
 }
 
 /// schbench prints cumulative figures every ten seconds: the last ones count.
-fn schbench(text: &str) -> Result<Recorded, Malformed> {
-    let mut into = Recorded::of(Tool::Schbench, "schbench");
+fn schbench(text: &str) -> Result<ImportedFile, Malformed> {
+    let mut into = ImportedFile::of(Tool::Schbench, "schbench");
     let mut thread: Option<(Thread, u64)> = None;
     let mut lines = 0;
     for (k, line) in text.lines().enumerate() {
@@ -134,8 +134,8 @@ const PERCENTILES: [(&str, u64); 6] = [
 ];
 
 /// sysjitter: a row per figure, a column per core.
-fn sysjitter(text: &str) -> Result<Recorded, Malformed> {
-    let mut into = Recorded::of(Tool::Sysjitter, "sysjitter");
+fn sysjitter(text: &str) -> Result<ImportedFile, Malformed> {
+    let mut into = ImportedFile::of(Tool::Sysjitter, "sysjitter");
     into.unit = Nanos(1);
     let mut rows: Vec<(usize, &str, Vec<&str>)> = Vec::new();
     for (k, line) in text.lines().enumerate() {

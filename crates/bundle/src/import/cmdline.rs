@@ -6,7 +6,7 @@ use punctual_core::Clock;
 
 /// The options found; `None` for missing ones.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Options {
+pub struct CommandLineOptions {
     /// `-p`, `--priority`, `--prio`; oslat's `-f`, `--rtprio`.
     pub priority: Option<u8>,
     /// `--policy`
@@ -71,9 +71,9 @@ pub fn program(cmdline: &str) -> &str {
 }
 
 /// Reads the options of interest and skips all others.
-pub fn read(tool: Tool, cmdline: &str) -> Options {
+pub fn read(tool: Tool, cmdline: &str) -> CommandLineOptions {
     let syntax = tool.syntax();
-    let mut options = Options::default();
+    let mut options = CommandLineOptions::default();
     let mut words = cmdline.split_ascii_whitespace().skip(1).peekable();
     while let Some(word) = words.next() {
         if let Some(long) = word.strip_prefix("--") {
@@ -118,7 +118,7 @@ fn last_of<'a>(syntax: &Syntax, cluster: &'a str) -> Option<(char, &'a str)> {
     Some((letter, &cluster[at + letter.len_utf8()..]))
 }
 
-impl Options {
+impl CommandLineOptions {
     fn set(&mut self, name: &str, value: &str) {
         match name {
             "priority" => self.priority = value.parse().ok().filter(|p| *p <= 99),
@@ -145,24 +145,24 @@ impl Options {
 mod tests {
     use super::*;
 
-    fn cyclictest(line: &str) -> Options {
+    fn cyclictest(line: &str) -> CommandLineOptions {
         read(Tool::Cyclictest, line)
     }
 
     #[test]
     fn options_are_found_in_every_spelling() {
-        let all = |p| Options {
+        let all = |p| CommandLineOptions {
             priority: Some(p),
             range: Some(400),
             clock: Some(Clock::Realtime),
-            ..Options::default()
+            ..CommandLineOptions::default()
         };
         assert_eq!(cyclictest("cyclictest -mSp95 -h400 -c1"), all(95));
         assert_eq!(cyclictest("cyclictest -a -t 4 --priority=80 --histogram 400 -c 1 -q"), all(80));
         assert_eq!(cyclictest("cyclictest -t -p 80 -H 400 --clock=1"), all(80));
         assert_eq!(cyclictest("cyclictest --policy=rr").policy.as_deref(), Some("rr"));
-        assert_eq!(cyclictest("cyclictest -p banana"), Options::default());
-        assert_eq!(cyclictest(""), Options::default());
+        assert_eq!(cyclictest("cyclictest -p banana"), CommandLineOptions::default());
+        assert_eq!(cyclictest(""), CommandLineOptions::default());
         assert_eq!(cyclictest("cyclictest -qb 50").breaktrace, Some(50));
         assert_eq!(cyclictest("cyclictest --breaktrace=0").breaktrace, None);
     }
@@ -170,8 +170,12 @@ mod tests {
     #[test]
     fn option_letters_are_interpreted_per_tool() {
         let oslat = read(Tool::Oslat, "/usr/bin/oslat -b 12 -W200 -f 50 -D 1s -c 1");
-        let expected =
-            Options { range: Some(12), width: Some(200), priority: Some(50), ..Options::default() };
+        let expected = CommandLineOptions {
+            range: Some(12),
+            width: Some(200),
+            priority: Some(50),
+            ..CommandLineOptions::default()
+        };
         assert_eq!(oslat, expected);
         assert_eq!(program("/usr/bin/oslat -b 12"), "oslat");
         let pairs = read(Tool::Ptsematest, "ptsematest -a -t 2 --prio=80 -b 10 -f");

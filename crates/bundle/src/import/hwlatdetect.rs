@@ -2,7 +2,7 @@
 //! a gap above the threshold, and the largest gap.
 
 use super::numbers::{number, second_run};
-use super::recorded::{self, MAX_COUNT, MAX_LATENCY, Recorded, Thread};
+use super::recorded::{self, ImportedFile, MAX_COUNT, MAX_LATENCY, Thread};
 use super::{Malformed, TextReader, Tool};
 use punctual_core::notes::{Cell, Column, Figure, Table};
 use punctual_core::{CpuSet, Finding, Nanos, Severity};
@@ -29,53 +29,53 @@ fn recognize(text: &str) -> bool {
 }
 
 /// A window: inner and outer gap in µs, time and CPU.
-struct Window<'t> {
+struct HwlatWindow<'t> {
     gaps: [u64; 2],
     time: &'t str,
     cpu: Option<u32>,
 }
 
-fn sample(line: &str) -> Option<Window<'_>> {
+fn sample(line: &str) -> Option<HwlatWindow<'_>> {
     named_sample(line).or_else(|| bare_sample(line)).or_else(|| tracer_sample(line))
 }
 
 /// `ts: 0000000012.345678901, inner:12, outer:15`, from rt-tests 2.6 on followed by `, cpu:1`.
-fn named_sample(line: &str) -> Option<Window<'_>> {
+fn named_sample(line: &str) -> Option<HwlatWindow<'_>> {
     let (time, rest) = line.strip_prefix("ts: ")?.split_once(", inner:")?;
     let (inner, rest) = rest.split_once(", outer:")?;
     let mut rest = rest.split(',').map(str::trim);
     let gaps = [inner.parse().ok()?, rest.next()?.parse().ok()?];
     let cpu = rest.find_map(|part| part.strip_prefix("cpu:")?.trim().parse().ok());
-    Some(Window { gaps, time, cpu })
+    Some(HwlatWindow { gaps, time, cpu })
 }
 
 /// `1408928107.0286324723 18 17`, with tabs: the format before rt-tests 1.4 named the fields
 /// (Documentation/trace/hwlat_detector.rst, before Linux 4.9: debugfs, `sample`).
-fn bare_sample(line: &str) -> Option<Window<'_>> {
+fn bare_sample(line: &str) -> Option<HwlatWindow<'_>> {
     let mut words = line.split_ascii_whitespace();
     let time = words.next()?;
     let (seconds, fraction) = time.split_once('.')?;
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let gaps = [words.next()?.parse().ok()?, words.next()?.parse().ok()?];
     let is_one = digits(seconds) && digits(fraction) && words.next().is_none();
-    is_one.then_some(Window { gaps, time, cpu: None })
+    is_one.then_some(HwlatWindow { gaps, time, cpu: None })
 }
 
 /// The text before the gaps in the hwlat tracer's own table (kernel/trace/trace_output.c).
 pub const TRACER: &str = "inner/outer(us):";
 
 /// `… [001] d...  123.4: #1     inner/outer(us):   12/14    ts:1499801089.066141940 count:3`.
-fn tracer_sample(line: &str) -> Option<Window<'_>> {
+fn tracer_sample(line: &str) -> Option<HwlatWindow<'_>> {
     let (head, rest) = line.split_once(TRACER)?;
     let (gaps, rest) = rest.split_once(" ts:")?;
     let (inner, outer) = gaps.split_once('/')?;
     let gaps = [inner.trim().parse().ok()?, outer.trim().parse().ok()?];
     let cpu = head.rsplit_once('[').and_then(|(_, cpu)| cpu.split_once(']')?.0.parse().ok());
-    Some(Window { gaps, time: rest.split_ascii_whitespace().next()?, cpu })
+    Some(HwlatWindow { gaps, time: rest.split_ascii_whitespace().next()?, cpu })
 }
 
-fn parse(text: &str) -> Result<Recorded, Malformed> {
-    let mut recorded = Recorded::of(Tool::Hwlatdetect, "hwlatdetect text");
+fn parse(text: &str) -> Result<ImportedFile, Malformed> {
+    let mut recorded = ImportedFile::of(Tool::Hwlatdetect, "hwlatdetect text");
     let mut values: [Vec<u64>; 2] = Default::default();
     let (mut max, mut finished, mut parameters, mut lines) = (None, false, false, 0);
     let (mut windows, mut stated, mut report) = (0, None, None);
@@ -172,7 +172,7 @@ struct Smis {
 }
 
 impl Smis {
-    fn put(self, into: &mut Recorded) {
+    fn put(self, into: &mut ImportedFile) {
         let all = self.all.unwrap_or(0).max(self.of_cpus.values().sum());
         if self.all.is_none() && all == 0 {
             return;
@@ -194,7 +194,7 @@ impl Smis {
 
 /// The part of the time searched for gaps: the sample width of each window, on one CPU after the
 /// other.
-fn watched(of: &Recorded) -> Option<Finding> {
+fn watched(of: &ImportedFile) -> Option<Finding> {
     let us = |name: &str| of.details.get(name)?.strip_suffix("us")?.parse::<u64>().ok();
     let (width, window) = (us("sample_width")?, us("sample_window")?);
     if window == 0 || width > window {
@@ -224,7 +224,7 @@ fn watched(of: &Recorded) -> Option<Finding> {
     })
 }
 
-fn row(window: &Window<'_>) -> Vec<Cell> {
+fn row(window: &HwlatWindow<'_>) -> Vec<Cell> {
     let gap = |us: u64| match us.min(MAX_LATENCY) {
         0 => Cell::Nothing,
         us => Cell::from(Nanos::MICRO * us as i64),

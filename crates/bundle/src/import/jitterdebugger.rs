@@ -5,9 +5,9 @@
 //! Both files number threads, not CPUs. A thread's CPU is known only without a chosen affinity and
 //! without offline CPUs, which is not recorded; it is omitted.
 
-use super::json::{self, Bins};
+use super::json::{self, ImportedBins};
 use super::numbers::second_run;
-use super::recorded::{self, MAX_COUNT, MAX_LATENCY, Recorded, Thread};
+use super::recorded::{self, ImportedFile, MAX_COUNT, MAX_LATENCY, Thread};
 use super::{Malformed, Tool};
 use punctual_core::cpuset::MAX_CPUS;
 use punctual_core::{Finding, Nanos, Severity};
@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 
 /// `results.json`; `version` is 1 to 3, and missing before 0.2.
 #[derive(Deserialize)]
-struct Document {
+struct JitterdebuggerDocument {
     #[serde(default)]
     sysinfo: BTreeMap<String, serde_json::Value>,
     cpu: BTreeMap<String, CpuDocument>,
@@ -25,7 +25,7 @@ struct Document {
 #[derive(Deserialize)]
 struct CpuDocument {
     #[serde(default)]
-    histogram: Bins,
+    histogram: ImportedBins,
     count: u64,
     min: u64,
     max: u64,
@@ -34,9 +34,9 @@ struct CpuDocument {
 }
 
 /// Reads `results.json`.
-pub fn parse_results(text: &str) -> Result<Recorded, Malformed> {
-    let document: Document = json::read(text)?;
-    let mut into = Recorded::of(Tool::Jitterdebugger, "jitterdebugger results.json");
+pub fn parse_results(text: &str) -> Result<ImportedFile, Malformed> {
+    let document: JitterdebuggerDocument = json::read(text)?;
+    let mut into = ImportedFile::of(Tool::Jitterdebugger, "jitterdebugger results.json");
     let unit = document.sysinfo.get("resolution_in_ns").and_then(serde_json::Value::as_u64);
     into.unit = match unit {
         None | Some(1_000) => Nanos::MICRO,
@@ -102,7 +102,7 @@ fn thread(index: usize) -> Thread {
 /// A sample: `struct latency_sample`, packed. `timespec` has two fields of 8 bytes on 64-bit
 /// systems, and of 4 on 32-bit systems with times of that size.
 #[derive(Clone, Copy)]
-struct Sample {
+struct JitterdebuggerSample {
     thread: usize,
     /// The wake-up time on CLOCK_MONOTONIC.
     at: u64,
@@ -115,8 +115,8 @@ const TRIED: usize = 64;
 /// The maximum plausible uptime.
 const MAX_SECONDS: u64 = 1 << 32;
 
-impl Sample {
-    fn read(record: &[u8]) -> Option<Sample> {
+impl JitterdebuggerSample {
+    fn read(record: &[u8]) -> Option<JitterdebuggerSample> {
         let (head, rest) = record.split_first_chunk::<4>()?;
         let (seconds, nanoseconds, rest) = match record.len() {
             28 => {
@@ -136,7 +136,11 @@ impl Sample {
             && seconds < MAX_SECONDS
             && nanoseconds < 1_000_000_000
             && value <= MAX_LATENCY;
-        plausible.then(|| Sample { thread, at: seconds * 1_000_000_000 + nanoseconds, value })
+        plausible.then(|| JitterdebuggerSample {
+            thread,
+            at: seconds * 1_000_000_000 + nanoseconds,
+            value,
+        })
     }
 }
 
@@ -145,9 +149,10 @@ impl Sample {
 pub fn samples(bytes: &[u8]) -> Option<usize> {
     let is_of = |size: &usize| {
         let first: Vec<&[u8]> = bytes.chunks_exact(*size).take(TRIED).collect();
-        let read: Option<Vec<Sample>> = first.iter().map(|record| Sample::read(record)).collect();
+        let read: Option<Vec<JitterdebuggerSample>> =
+            first.iter().map(|record| JitterdebuggerSample::read(record)).collect();
         let mut last = BTreeMap::new();
-        let goes_on = |sample: &Sample| {
+        let goes_on = |sample: &JitterdebuggerSample| {
             last.insert(sample.thread, sample.at).is_none_or(|before| before < sample.at)
         };
         !first.is_empty() && read.is_some_and(|samples| samples.iter().all(goes_on))
@@ -158,8 +163,12 @@ pub fn samples(bytes: &[u8]) -> Option<usize> {
 }
 
 /// Reads `samples.raw`.
-pub fn parse_samples(bytes: &[u8], size: usize, nanoseconds: bool) -> Result<Recorded, Malformed> {
-    let mut into = Recorded::of(Tool::Jitterdebugger, "jitterdebugger samples.raw");
+pub fn parse_samples(
+    bytes: &[u8],
+    size: usize,
+    nanoseconds: bool,
+) -> Result<ImportedFile, Malformed> {
+    let mut into = ImportedFile::of(Tool::Jitterdebugger, "jitterdebugger samples.raw");
     into.unit = if nanoseconds { Nanos(1) } else { Nanos::MICRO };
     let records = bytes.chunks_exact(size);
     if !records.remainder().is_empty() {
@@ -169,7 +178,7 @@ pub fn parse_samples(bytes: &[u8], size: usize, nanoseconds: bool) -> Result<Rec
     let mut last = BTreeMap::new();
     let (mut first_of_all, mut last_of_all) = (u64::MAX, 0);
     for (place, record) in records.enumerate() {
-        let sample = Sample::read(record);
+        let sample = JitterdebuggerSample::read(record);
         let sample = sample.ok_or_else(|| {
             Malformed::at(1, format!("what stands at byte {} is no sample", place * size))
         })?;

@@ -1,10 +1,10 @@
 //! `--json` of the rt-tests tools, file_version 1 (src/lib/rt-utils.c, and each tool's
 //! `write_stats`).
 
-use super::cmdline::{self, Options};
+use super::cmdline::{self, CommandLineOptions};
 use super::numbers::thousandths;
-use super::oslat::{Common, Stated};
-use super::recorded::{self, MAX_COUNT, MAX_LATENCY, Recorded, Thread};
+use super::oslat::{CommonProperties, OslatThread};
+use super::recorded::{self, ImportedFile, MAX_COUNT, MAX_LATENCY, Thread};
 use super::{Malformed, Tool, pairs, tool};
 use jiff::Timestamp;
 use jiff::fmt::rfc2822;
@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 #[derive(Deserialize)]
-struct Document {
+struct ImportedDocument {
     file_version: u64,
     /// The key ends in a colon in every version so far.
     #[serde(rename = "cmdline:", alias = "cmdline", default)]
@@ -34,26 +34,26 @@ struct Document {
     sysinfo: BTreeMap<String, serde_json::Value>,
     #[serde(default)]
     resolution_in_ns: u64,
-    thread: Option<Threads>,
+    thread: Option<JsonThreads>,
 }
 
 /// A thread of any tool: the keys depend on the tool.
 #[derive(Deserialize)]
 struct ThreadDocument {
     #[serde(default)]
-    histogram: Bins,
+    histogram: ImportedBins,
     cycles: Option<u64>,
     #[serde(flatten)]
-    figures: Figures,
+    figures: ImportedFigures,
     cpu: Option<i64>,
     node: Option<i64>,
     sender: Option<Sender>,
-    receiver: Option<Receiver>,
+    receiver: Option<JsonReceiver>,
 }
 
 /// Meaningless without cycles, and possibly negative.
 #[derive(Deserialize, Clone, Copy)]
-struct Figures {
+struct ImportedFigures {
     min: Option<i64>,
     max: Option<i64>,
     avg: Option<f64>,
@@ -68,31 +68,31 @@ struct Sender {
 
 /// The second of a pair, whose latency it is.
 #[derive(Deserialize)]
-struct Receiver {
+struct JsonReceiver {
     #[serde(flatten)]
-    figures: Figures,
+    figures: ImportedFigures,
     cpu: Option<i64>,
     priority: Option<u8>,
     timeoutcount: Option<u64>,
 }
 
 /// The threads by key, preserving repeated keys.
-struct Threads(Vec<(String, ThreadDocument)>);
+struct JsonThreads(Vec<(String, ThreadDocument)>);
 
-impl<'de> Deserialize<'de> for Threads {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Threads, D::Error> {
+impl<'de> Deserialize<'de> for JsonThreads {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<JsonThreads, D::Error> {
         struct All;
         impl<'de> Visitor<'de> for All {
-            type Value = Threads;
+            type Value = JsonThreads;
             fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
                 f.write_str("an object with a thread under each index")
             }
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Threads, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<JsonThreads, A::Error> {
                 let mut threads = Vec::new();
                 while let Some(thread) = map.next_entry()? {
                     threads.push(thread);
                 }
-                Ok(Threads(threads))
+                Ok(JsonThreads(threads))
             }
         }
         deserializer.deserialize_map(All)
@@ -102,17 +102,17 @@ impl<'de> Deserialize<'de> for Threads {
 /// A histogram: ascending latencies in thousandths of the unit, each with its count. Checked entry
 /// by entry, so that a hostile file takes little memory.
 #[derive(Default)]
-pub struct Bins(Vec<(u64, u64)>);
+pub struct ImportedBins(Vec<(u64, u64)>);
 
-impl<'de> Deserialize<'de> for Bins {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Bins, D::Error> {
+impl<'de> Deserialize<'de> for ImportedBins {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<ImportedBins, D::Error> {
         struct All;
         impl<'de> Visitor<'de> for All {
-            type Value = Bins;
+            type Value = ImportedBins;
             fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
                 f.write_str("an object with a count under each latency")
             }
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Bins, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<ImportedBins, A::Error> {
                 let mut bins: Vec<(u64, u64)> = Vec::new();
                 while let Some((key, count)) = map.next_entry::<Cow<str>, u64>()? {
                     let wrong = |why: String| A::Error::custom(format!("{key:?} {why}"));
@@ -130,14 +130,14 @@ impl<'de> Deserialize<'de> for Bins {
                     }
                     bins.push((latency, count));
                 }
-                Ok(Bins(bins))
+                Ok(ImportedBins(bins))
             }
         }
         deserializer.deserialize_map(All)
     }
 }
 
-impl Bins {
+impl ImportedBins {
     /// The non-empty bins, with latencies in whole units.
     pub fn whole(self) -> Result<Vec<(u64, u64)>, Malformed> {
         let mut bins = self.0;
@@ -170,8 +170,8 @@ pub fn read<T: DeserializeOwned>(text: &str) -> Result<T, Malformed> {
 }
 
 /// Reads the file. The tool is that of its command line, else `from`.
-pub fn parse(text: &str, from: Option<Tool>) -> Result<Recorded, Malformed> {
-    let document: Document = read(text)?;
+pub fn parse(text: &str, from: Option<Tool>) -> Result<ImportedFile, Malformed> {
+    let document: ImportedDocument = read(text)?;
     if document.file_version != 1 {
         return Err(Malformed::at(
             1,
@@ -229,7 +229,7 @@ fn line_of(text: &str, key: &str) -> usize {
     text[..at].bytes().filter(|byte| *byte == b'\n').count() + 1
 }
 
-impl Document {
+impl ImportedDocument {
     fn tool(&self, from: Option<Tool>) -> Result<Tool, Malformed> {
         let program = cmdline::program(&self.cmdline);
         // Exports of punctual have the layout of cyclictest, and some users rename the program.
@@ -260,13 +260,13 @@ impl Document {
         }
     }
 
-    fn recorded(self, text: &str, tool: Tool) -> Result<Recorded, Malformed> {
+    fn recorded(self, text: &str, tool: Tool) -> Result<ImportedFile, Malformed> {
         let mut options = cmdline::read(tool, &self.cmdline);
         // Without -p and --policy, cyclictest creates threads that are not real-time.
         if cmdline::program(&self.cmdline) == "cyclictest" && options.policy.is_none() {
             options.priority = options.priority.or(Some(0));
         }
-        let mut into = Recorded::of(tool, source(tool));
+        let mut into = ImportedFile::of(tool, source(tool));
         into.details =
             [("command_line", self.cmdline), ("rt_tests_version", self.rt_test_version.clone())]
                 .into_iter()
@@ -308,7 +308,8 @@ impl Document {
         if tool == Tool::Oslat {
             let width = options.width.unwrap_or(1_000);
             let priority = options.priority.or(Some(0));
-            Common { version: self.rt_test_version, width, priority }.put(gaps, &mut into)?;
+            CommonProperties { version: self.rt_test_version, width, priority }
+                .put(gaps, &mut into)?;
         }
         if tool.breaks() {
             // The file shows it only in the command line, as the exit code is still 0.
@@ -339,7 +340,7 @@ fn absent(what: &str) -> Malformed {
     Malformed::at(0, format!("it has no `{what}`"))
 }
 
-impl Figures {
+impl ImportedFigures {
     /// Minimum, mean and maximum of `cycles` cycles.
     fn of(self, cycles: u64) -> Result<(u64, f64, u64), Malformed> {
         if cycles == 0 {
@@ -363,7 +364,7 @@ impl Figures {
 /// Errors here name neither the thread nor its line.
 impl ThreadDocument {
     /// A thread of cyclictest, cyclicdeadline or signaltest.
-    fn thread(self, index: usize, options: &Options) -> Result<Thread, Malformed> {
+    fn thread(self, index: usize, options: &CommandLineOptions) -> Result<Thread, Malformed> {
         let wrong = |why: String| Malformed::at(0, why);
         let bins = self.histogram.whole()?;
         let cycles = recorded::bounded(
@@ -427,12 +428,12 @@ impl ThreadDocument {
 
     /// A thread of oslat. Minimum and maximum are in the unit of the bins: ns if those are not
     /// whole µs.
-    fn gaps(self, options: &Options) -> Result<Stated, Malformed> {
+    fn gaps(self, options: &CommandLineOptions) -> Result<OslatThread, Malformed> {
         let fine = options.width.is_some_and(|width| width % 1_000 != 0);
         let count = self.histogram.0.iter().map(|(_, count)| count).sum();
         let (min, mean, max) = self.figures.of(count)?;
         let unit = if fine { 1 } else { 1_000 };
-        Ok(Stated {
+        Ok(OslatThread {
             cpu: valid_cpu(self.cpu),
             bins: self.histogram.0,
             min: min * unit,

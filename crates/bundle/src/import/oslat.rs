@@ -6,7 +6,7 @@
 //! as everywhere.
 
 use super::numbers::{common_divisor, number, second_run, thousandths};
-use super::recorded::{self, MAX_COUNT, MAX_LATENCY, Recorded, Thread};
+use super::recorded::{self, ImportedFile, MAX_COUNT, MAX_LATENCY, Thread};
 use super::{Malformed, TextReader, Tool};
 use punctual_core::Nanos;
 use punctual_core::cpuset::MAX_CPUS;
@@ -20,7 +20,7 @@ pub(super) const READER: TextReader = TextReader {
 
 /// A thread as stated by oslat, times in ns.
 #[derive(Debug, Default, Clone)]
-pub struct Stated {
+pub struct OslatThread {
     /// The CPU; none if the file does not state it.
     pub cpu: Option<u32>,
     /// Upper edges and counts, ascending.
@@ -32,7 +32,7 @@ pub struct Stated {
 
 /// The properties that all threads share.
 #[derive(Debug, Default)]
-pub struct Common {
+pub struct CommonProperties {
     /// The version of rt-tests: `2.40`.
     pub version: String,
     /// The width of a bin in ns.
@@ -41,9 +41,9 @@ pub struct Common {
     pub priority: Option<u8>,
 }
 
-impl Common {
+impl CommonProperties {
     /// Whether minimum and maximum are upper edges.
-    fn rounds_up(&self, stated: &Stated) -> bool {
+    fn rounds_up(&self, stated: &OslatThread) -> bool {
         match self.version.trim().parse::<f64>() {
             Ok(version) => version < 2.45,
             // Then the first non-empty bin has the minimum's name.
@@ -56,7 +56,7 @@ impl Common {
     }
 
     /// Adds the threads to the recording.
-    pub fn put(&self, threads: Vec<Stated>, into: &mut Recorded) -> Result<(), Malformed> {
+    pub fn put(&self, threads: Vec<OslatThread>, into: &mut ImportedFile) -> Result<(), Malformed> {
         // Whole microseconds are kept as such.
         let unit = if self.width.is_multiple_of(1_000) { 1_000 } else { 1 };
         into.unit = Nanos(unit as i64);
@@ -67,7 +67,7 @@ impl Common {
         Ok(())
     }
 
-    fn thread(&self, index: usize, stated: &Stated, unit: u64) -> Result<Thread, Malformed> {
+    fn thread(&self, index: usize, stated: &OslatThread, unit: u64) -> Result<Thread, Malformed> {
         let up = if self.rounds_up(stated) { unit } else { 0 };
         let max = stated.max.saturating_sub(up);
         let mut bins = Vec::new();
@@ -105,9 +105,9 @@ fn recognize(text: &str) -> bool {
         .any(|line| line.starts_with("oslat V ") || line.starts_with("Counter Freq:"))
 }
 
-fn parse(text: &str) -> Result<Recorded, Malformed> {
-    let mut common = Common::default();
-    let mut threads: Vec<Stated> = Vec::new();
+fn parse(text: &str) -> Result<ImportedFile, Malformed> {
+    let mut common = CommonProperties::default();
+    let mut threads: Vec<OslatThread> = Vec::new();
     let (mut edges, mut stated, mut lines) = (Vec::new(), 0, 0);
     let mut duration = None;
     for (k, line) in text.lines().enumerate() {
@@ -144,8 +144,10 @@ fn parse(text: &str) -> Result<Recorded, Malformed> {
                 ));
             }
             let cpu = |word: &&str| word.parse().ok().filter(|cpu| (*cpu as usize) < MAX_CPUS);
-            threads =
-                words.iter().map(|word| Stated { cpu: cpu(word), ..Stated::default() }).collect();
+            threads = words
+                .iter()
+                .map(|word| OslatThread { cpu: cpu(word), ..OslatThread::default() })
+                .collect();
         } else if let Some(edge) = name.strip_suffix(" (us)").and_then(thousandths) {
             if words.len() != threads.len() {
                 return Err(place("a bin"));
@@ -185,7 +187,7 @@ fn parse(text: &str) -> Result<Recorded, Malformed> {
     if common.width == 0 {
         common.width = 1_000;
     }
-    let mut recorded = Recorded::of(Tool::Oslat, "oslat text");
+    let mut recorded = ImportedFile::of(Tool::Oslat, "oslat text");
     recorded.duration = duration;
     if !common.version.is_empty() {
         recorded.details.insert("rt_tests_version".into(), common.version.clone());
@@ -195,7 +197,7 @@ fn parse(text: &str) -> Result<Recorded, Malformed> {
 }
 
 /// A figure of a thread: µs with up to three decimals.
-fn set(thread: &mut Stated, name: &str, word: &str) -> Result<(), String> {
+fn set(thread: &mut OslatThread, name: &str, word: &str) -> Result<(), String> {
     if name == "Average" {
         // Without a gap the mean is 0/0.
         let mean: f64 = word.parse().unwrap_or(0.0);

@@ -7,7 +7,7 @@
 //! ```
 
 use super::numbers::{decimal, number};
-use super::recorded::{MAX_COUNT, MAX_LATENCY, Recorded, Thread, UNKNOWN_MIN, bounded};
+use super::recorded::{ImportedFile, MAX_COUNT, MAX_LATENCY, Thread, UNKNOWN_MIN, bounded};
 use super::{Malformed, TextReader, Tool, hwlatdetect};
 use punctual_core::cpuset::MAX_CPUS;
 use punctual_core::notes::{Cell, Column, Table};
@@ -28,7 +28,7 @@ const TICKS: [u64; 4] = [100, 250, 300, 1000];
 
 /// Noise of a CPU in µs, and the number of interferences.
 #[derive(Clone, Copy, Default)]
-pub struct Row {
+pub struct OsnoiseRow {
     pub periods: u64,
     runtime: u64,
     noise: u64,
@@ -39,15 +39,15 @@ pub struct Row {
     counts: [Option<u64>; 5],
 }
 
-impl Row {
+impl OsnoiseRow {
     /// Reads the columns after CPU and periods in a row of rtla: runtime, noise, share, the two
     /// maxima, and counts.
-    pub fn read(rest: &str, at: usize) -> Result<Row, Malformed> {
+    pub fn read(rest: &str, at: usize) -> Result<OsnoiseRow, Malformed> {
         let words: Vec<&str> = rest.split_ascii_whitespace().collect();
         let [runtime, noise, share, noises, single, counts @ ..] = words.as_slice() else {
             return Err(Malformed::at(at, "a row with too few figures"));
         };
-        let mut row = Row::with_counts(counts, at)?;
+        let mut row = OsnoiseRow::with_counts(counts, at)?;
         decimal(share, at)?;
         row.runtime = bounded(number(runtime, at)?, MAX_COUNT, "the runtime", at)?;
         row.noise = bounded(number(noise, at)?, MAX_COUNT, "the noise", at)?;
@@ -57,23 +57,23 @@ impl Row {
     }
 
     /// A period as printed by the kernel: it has no maximum over several periods.
-    fn of_period(rest: &str, at: usize) -> Result<Row, Malformed> {
+    fn of_period(rest: &str, at: usize) -> Result<OsnoiseRow, Malformed> {
         let mut words: Vec<&str> = rest.split_ascii_whitespace().collect();
         if let Some(noise) = words.get(1).copied() {
             words.insert(3.min(words.len()), noise);
         }
-        Row::read(&words.join(" "), at).map(|row| Row { periods: 1, ..row })
+        OsnoiseRow::read(&words.join(" "), at).map(|row| OsnoiseRow { periods: 1, ..row })
     }
 
-    fn with_counts(words: &[&str], at: usize) -> Result<Row, Malformed> {
-        let mut row = Row::default();
+    fn with_counts(words: &[&str], at: usize) -> Result<OsnoiseRow, Malformed> {
+        let mut row = OsnoiseRow::default();
         for (count, word) in row.counts.iter_mut().zip(words) {
             *count = Some(bounded(number(word, at)?, MAX_COUNT, "the count", at)?);
         }
         Ok(row)
     }
 
-    fn add(&mut self, other: &Row) {
+    fn add(&mut self, other: &OsnoiseRow) {
         self.periods += other.periods;
         self.runtime += other.runtime;
         self.noise += other.noise;
@@ -126,7 +126,7 @@ impl Row {
 }
 
 /// Adds noise by CPU: a series of the noise per period, the table, and findings from the counts.
-pub fn put(rows: BTreeMap<u32, Row>, into: &mut Recorded) {
+pub fn put(rows: BTreeMap<u32, OsnoiseRow>, into: &mut ImportedFile) {
     for (cpu, row) in rows.iter().filter(|(_, row)| row.periods > 0) {
         into.threads.push(Thread {
             index: into.threads.len(),
@@ -142,7 +142,7 @@ pub fn put(rows: BTreeMap<u32, Row>, into: &mut Recorded) {
     tabulate(&rows, into);
 }
 
-fn tabulate(rows: &BTreeMap<u32, Row>, into: &mut Recorded) {
+fn tabulate(rows: &BTreeMap<u32, OsnoiseRow>, into: &mut ImportedFile) {
     if rows.is_empty() {
         return;
     }
@@ -169,8 +169,8 @@ fn tabulate(rows: &BTreeMap<u32, Row>, into: &mut Recorded) {
 }
 
 /// A line of the kernel's own table.
-enum Line {
-    Period(Row),
+enum OsnoiseLine {
+    Period(OsnoiseRow),
     /// A kind of latency, in ns.
     Latency(&'static str, u64),
 }
@@ -185,8 +185,8 @@ pub fn tracer(text: &str) -> Option<Tool> {
             continue;
         }
         let own = match row(line, at) {
-            Some(Ok((_, Line::Period(_)))) => Tool::Osnoise,
-            Some(Ok((_, Line::Latency(..)))) => Tool::Timerlat,
+            Some(Ok((_, OsnoiseLine::Period(_)))) => Tool::Osnoise,
+            Some(Ok((_, OsnoiseLine::Latency(..)))) => Tool::Timerlat,
             // A line truncated by the read limit decides nothing.
             Some(Err(_)) => break,
             None if line.contains(hwlatdetect::TRACER) => Tool::Hwlatdetect,
@@ -201,7 +201,7 @@ pub fn tracer(text: &str) -> Option<Tool> {
 }
 
 /// CPU and content of a row; `None` for another line.
-fn row(line: &str, at: usize) -> Option<Result<(u32, Line), Malformed>> {
+fn row(line: &str, at: usize) -> Option<Result<(u32, OsnoiseLine), Malformed>> {
     let (head, rest) = line.rsplit_once(": ")?;
     let (_, after) = head.rsplit_once('[')?;
     let cpu = after.split_once(']')?.0.parse().ok().filter(|cpu| (*cpu as usize) < MAX_CPUS)?;
@@ -214,21 +214,21 @@ fn row(line: &str, at: usize) -> Option<Result<(u32, Line), Malformed>> {
             _ => return None,
         };
         let ns = latency.trim().strip_suffix("ns").unwrap_or(latency);
-        return Some(number(ns.trim(), at).map(|ns| (cpu, Line::Latency(part, ns))));
+        return Some(number(ns.trim(), at).map(|ns| (cpu, OsnoiseLine::Latency(part, ns))));
     }
     let is_period = rest.split_ascii_whitespace().count() == 9
         && rest.bytes().all(|c| c.is_ascii_digit() || b" \t.,".contains(&c));
-    is_period.then(|| Row::of_period(rest, at).map(|row| (cpu, Line::Period(row))))
+    is_period.then(|| OsnoiseRow::of_period(rest, at).map(|row| (cpu, OsnoiseLine::Period(row))))
 }
 
 /// Reads the kernel's table.
-fn parse(text: &str, tool: Tool) -> Result<Recorded, Malformed> {
+fn parse(text: &str, tool: Tool) -> Result<ImportedFile, Malformed> {
     let source = match tool {
         Tool::Timerlat => "the timerlat tracer's table",
         _ => "the osnoise tracer's table",
     };
-    let mut into = Recorded::of(tool, source);
-    let mut rows: BTreeMap<u32, Row> = BTreeMap::new();
+    let mut into = ImportedFile::of(tool, source);
+    let mut rows: BTreeMap<u32, OsnoiseRow> = BTreeMap::new();
     let mut values: BTreeMap<(u32, &str), Vec<u64>> = BTreeMap::new();
     for (k, line) in text.lines().enumerate() {
         let at = k + 1;
@@ -238,10 +238,10 @@ fn parse(text: &str, tool: Tool) -> Result<Recorded, Malformed> {
         };
         let mut add = |part, value| values.entry((cpu, part)).or_default().push(value);
         match of {
-            Line::Latency(part, ns) => {
+            OsnoiseLine::Latency(part, ns) => {
                 add(part, bounded(ns, MAX_LATENCY * 1_000, "the latency", at)?);
             }
-            Line::Period(row) => {
+            OsnoiseLine::Period(row) => {
                 add("/noise", row.noise);
                 add("/single", row.max_single);
                 rows.entry(cpu).and_modify(|before| before.add(&row)).or_insert(row);

@@ -6,8 +6,8 @@
 //! #1 -> #0, Min    3, Cur    4, Avg    4, Max   42
 //! ```
 
-use super::numbers::{Progress, without_cursor_moves};
-use super::recorded::{self, MAX_COUNT, MAX_LATENCY, Recorded, Thread};
+use super::numbers::{ThreadProgress, without_cursor_moves};
+use super::recorded::{self, ImportedFile, MAX_COUNT, MAX_LATENCY, Thread};
 use super::{Malformed, Tool};
 use punctual_core::cpuset::MAX_CPUS;
 use std::collections::BTreeMap;
@@ -23,12 +23,12 @@ pub enum Recognized {
 /// Whether this is the output of pairs.
 pub fn recognize(text: &str) -> Option<Recognized> {
     let mut lines = text.lines().map(without_cursor_moves);
-    let line = lines.find(|line| Pair::read(line.trim_start()).is_some())?;
+    let line = lines.find(|line| PairHead::read(line.trim_start()).is_some())?;
     Some(if line.contains(", TO ") { Recognized::Pmqtest } else { Recognized::Ambiguous })
 }
 
 /// The first line of a pair.
-struct Pair {
+struct PairHead {
     sender: u64,
     tid: Option<i32>,
     priority: Option<u8>,
@@ -37,8 +37,8 @@ struct Pair {
     cycles: u64,
 }
 
-impl Pair {
-    fn read(line: &str) -> Option<Pair> {
+impl PairHead {
+    fn read(line: &str) -> Option<PairHead> {
         let (sender, receiver) = line.strip_prefix('#')?.split_once(';')?;
         let (number, sender) = sender.split_once(':')?;
         let (_, receiver) = receiver.trim().strip_prefix('#')?.split_once(':')?;
@@ -47,7 +47,7 @@ impl Pair {
             text.split(',')
                 .find_map(|part| part.trim().strip_prefix(name).map(|rest| rest.trim().to_owned()))
         };
-        Some(Pair {
+        Some(PairHead {
             sender: number.trim().parse().ok()?,
             tid: field(receiver, "ID").and_then(|id| id.parse().ok()),
             priority: field(receiver, "P").and_then(|p| p.parse().ok()).filter(|p| *p <= 99),
@@ -82,14 +82,14 @@ fn figures(line: &str) -> Option<(u64, [u64; 3])> {
 }
 
 /// Reads the text; the last lines of each pair count.
-pub fn parse(text: &str, tool: Tool) -> Result<Recorded, Malformed> {
-    let mut recorded = Recorded::of(tool, source(tool));
+pub fn parse(text: &str, tool: Tool) -> Result<ImportedFile, Malformed> {
+    let mut recorded = ImportedFile::of(tool, source(tool));
     let mut pairs: BTreeMap<u64, Thread> = BTreeMap::new();
-    let mut seen: BTreeMap<u64, Progress> = BTreeMap::new();
+    let mut seen: BTreeMap<u64, ThreadProgress> = BTreeMap::new();
     for (k, line) in text.lines().enumerate() {
         let (at, line) = (k + 1, without_cursor_moves(line.trim_end()));
         let line = line.trim_start();
-        if let Some(pair) = Pair::read(line) {
+        if let Some(pair) = PairHead::read(line) {
             let index = (pair.sender / 2) as usize;
             if index >= MAX_CPUS {
                 return Err(Malformed::at(
@@ -97,10 +97,14 @@ pub fn parse(text: &str, tool: Tool) -> Result<Recorded, Malformed> {
                     format!("no pair begins with thread {}", pair.sender),
                 ));
             }
-            let now = Progress { tid: pair.tid, cycles: Some(pair.cycles), ..Progress::default() };
+            let now = ThreadProgress {
+                tid: pair.tid,
+                cycles: Some(pair.cycles),
+                ..ThreadProgress::default()
+            };
             if let Some(before) = seen.insert(pair.sender, now) {
-                now.follows(&Progress { max: None, ..before }, at)?;
-                seen.insert(pair.sender, Progress { max: before.max, ..now });
+                now.follows(&ThreadProgress { max: None, ..before }, at)?;
+                seen.insert(pair.sender, ThreadProgress { max: before.max, ..now });
             }
             let thread = pairs.entry(pair.sender).or_default();
             thread.undistributed =
@@ -112,7 +116,7 @@ pub fn parse(text: &str, tool: Tool) -> Result<Recorded, Malformed> {
             let Some(thread) = pairs.get_mut(&sender) else { continue };
             let largest = recorded::bounded(max, MAX_LATENCY, "Max", at)?;
             let seen = seen.entry(sender).or_default();
-            let now = Progress { max: Some(max as i64), ..*seen };
+            let now = ThreadProgress { max: Some(max as i64), ..*seen };
             now.follows(seen, at)?;
             *seen = now;
             (thread.min, thread.mean, thread.max) =

@@ -28,7 +28,7 @@ const MAX_CORRECTIONS: u64 = 1 << 20;
 
 /// A whole file.
 #[derive(Debug)]
-pub struct Recorded {
+pub struct ImportedFile {
     pub tool: Tool,
     /// The source, for messages: `cyclictest --json`.
     pub source: &'static str,
@@ -94,10 +94,10 @@ pub struct Thread {
     pub details: BTreeMap<String, String>,
 }
 
-impl Recorded {
+impl ImportedFile {
     /// An empty recording of a tool, in µs.
-    pub fn of(tool: Tool, source: &'static str) -> Recorded {
-        Recorded {
+    pub fn of(tool: Tool, source: &'static str) -> ImportedFile {
+        ImportedFile {
             tool,
             source,
             unit: Nanos::MICRO,
@@ -306,7 +306,7 @@ impl Thread {
         (self.mean * unit as f64 * self.cycles() as f64).round() as i128
     }
 
-    fn findings(&self, phase: &str, all: &Recorded) -> Vec<Finding> {
+    fn findings(&self, phase: &str, all: &ImportedFile) -> Vec<Finding> {
         let subject = format!("{phase}/{}", self.name());
         let (unit, step) = (all.unit, all.step);
         let mut findings = Vec::new();

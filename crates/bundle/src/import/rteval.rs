@@ -6,8 +6,8 @@
 //! ```
 
 use super::numbers::{decimal, microseconds, number, second_run};
-use super::recorded::{MAX_COUNT, MAX_LATENCY, Recorded, Thread, bin, bounded};
-use super::rtla::{Analyses, Stop};
+use super::recorded::{ImportedFile, MAX_COUNT, MAX_LATENCY, Thread, bin, bounded};
+use super::rtla::{Analyses, RtlaStop};
 use super::{Malformed, TextReader, Tool};
 use punctual_core::cpuset::MAX_CPUS;
 use punctual_core::{Finding, Nanos, Severity};
@@ -15,42 +15,42 @@ use punctual_core::{Finding, Nanos, Severity};
 pub(super) const READER: TextReader = TextReader {
     what: "report of rteval",
     recognize: |text| recognize(text).map(|_| Tool::Rteval),
-    parse: |text, _, _| parse(text, recognize(text).unwrap_or(Layout::Text)),
+    parse: |text, _, _| parse(text, recognize(text).unwrap_or(RtevalLayout::Text)),
     may_lack_unit: false,
 };
 
 /// The format of the text.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Layout {
+enum RtevalLayout {
     Xml,
     Text,
 }
 
-fn recognize(text: &str) -> Option<Layout> {
+fn recognize(text: &str) -> Option<RtevalLayout> {
     let head = || text.lines().take(1_000).map(str::trim);
     if head().any(|line| line.starts_with("<rteval")) {
-        return Some(Layout::Xml);
+        return Some(RtevalLayout::Xml);
     }
     let is_title = |line: &str| line.starts_with("rteval (v") && line.ends_with(") report");
     let is_core = |line: &str| line.starts_with("CPU core ") && line.contains("Priority:");
-    (head().any(is_title) || head().any(is_core)).then_some(Layout::Text)
+    (head().any(is_title) || head().any(is_core)).then_some(RtevalLayout::Text)
 }
 
-fn parse(text: &str, layout: Layout) -> Result<Recorded, Malformed> {
-    let mut report = Report::default();
+fn parse(text: &str, layout: RtevalLayout) -> Result<ImportedFile, Malformed> {
+    let mut report = RtevalReport::default();
     let lines = match layout {
-        Layout::Xml => report.xml(text)?,
-        Layout::Text => report.text(text)?,
+        RtevalLayout::Xml => report.xml(text)?,
+        RtevalLayout::Text => report.text(text)?,
     };
     let source = match layout {
-        Layout::Xml => "summary.xml of rteval",
-        Layout::Text => "report of rteval",
+        RtevalLayout::Xml => "summary.xml of rteval",
+        RtevalLayout::Text => "report of rteval",
     };
-    report.recorded(lines.max(1), Recorded::of(Tool::Rteval, source))
+    report.recorded(lines.max(1), ImportedFile::of(Tool::Rteval, source))
 }
 
 #[derive(Default)]
-struct Report {
+struct RtevalReport {
     /// The tool that measured: that of the first test.
     test: Option<String>,
     command: String,
@@ -65,7 +65,7 @@ struct Report {
     who: String,
 }
 
-impl Report {
+impl RtevalReport {
     /// Reads the document as tags, each with the text after it. Only the usual entities are needed,
     /// and no comments or declarations.
     fn xml(&mut self, text: &str) -> Result<usize, Malformed> {
@@ -216,7 +216,7 @@ impl Report {
         Ok(())
     }
 
-    fn recorded(mut self, lines: usize, mut into: Recorded) -> Result<Recorded, Malformed> {
+    fn recorded(mut self, lines: usize, mut into: ImportedFile) -> Result<ImportedFile, Malformed> {
         self.cores.retain(|core| core.cycles() > 0);
         if self.cores.is_empty() {
             return Err(Malformed::at(
@@ -255,10 +255,10 @@ impl Report {
     }
 
     /// The latency that ended the run. For cyclictest, rteval states only the latency.
-    fn stop(self, into: &mut Recorded) {
+    fn stop(self, into: &mut ImportedFile) {
         match self.analyses.put(into) {
-            Stop::Known(series, latency) => return into.stopped = Some((series, latency)),
-            Stop::None if self.stopped.is_none() => return,
+            RtlaStop::Known(series, latency) => return into.stopped = Some((series, latency)),
+            RtlaStop::None if self.stopped.is_none() => return,
             _ => {}
         }
         let own = |of: &&Thread| self.stopped == Some(Nanos::MICRO * of.max as i64);
@@ -276,7 +276,7 @@ impl Report {
 }
 
 /// Older versions omit samples beyond their histograms and do not count them.
-fn beyond(core: &Thread, into: &mut Recorded) {
+fn beyond(core: &Thread, into: &mut ImportedFile) {
     let last = core.bins.last().map_or(0, |(lower, _)| *lower);
     if core.max > last && core.overflows == 0 {
         let message = "the largest latency is not in the histogram: rteval does not count what \

@@ -6,13 +6,13 @@ mod hist;
 mod top;
 
 use super::numbers::without_cursor_moves;
-use super::osnoise::{Row, put};
-use super::recorded::{Recorded, Thread};
+use super::osnoise::{OsnoiseRow, put};
+use super::recorded::{ImportedFile, Thread};
 use super::{Malformed, TextReader, Tool};
 
 pub(super) const READER: TextReader =
     TextReader { what: "text of rtla", recognize, parse, may_lack_unit: true };
-pub use analysis::{Analyses, Stop};
+pub use analysis::{Analyses, RtlaStop};
 use hist::Hist;
 use punctual_core::{Finding, Nanos, Severity};
 use top::Top;
@@ -40,7 +40,7 @@ fn tool_of_line(line: &str) -> Option<Tool> {
 }
 
 /// Reads the text. Its parts are of one run: a table or histogram, then the stop.
-fn parse(text: &str, tool: Tool, nanoseconds: bool) -> Result<Recorded, Malformed> {
+fn parse(text: &str, tool: Tool, nanoseconds: bool) -> Result<ImportedFile, Malformed> {
     let (mut hist, mut top, mut analyses) = (Hist::default(), Top::default(), Analyses::default());
     let (mut lines, mut missed) = (0, None);
     for (k, line) in text.lines().enumerate() {
@@ -61,11 +61,11 @@ fn parse(text: &str, tool: Tool, nanoseconds: bool) -> Result<Recorded, Malforme
         (_, false) => "rtla osnoise top",
     };
     let mut into = if top.is_seen() {
-        top.recorded(Recorded::of(tool, name(false)), nanoseconds)
+        top.recorded(ImportedFile::of(tool, name(false)), nanoseconds)
     } else if hist.is_seen() || analyses.is_empty() {
-        hist.recorded(lines, Recorded::of(tool, name(true)), nanoseconds)?
+        hist.recorded(lines, ImportedFile::of(tool, name(true)), nanoseconds)?
     } else {
-        analyses.alone(lines, Recorded::of(tool, "rtla timerlat -a"))?
+        analyses.alone(lines, ImportedFile::of(tool, "rtla timerlat -a"))?
     };
     if into.threads.is_empty() {
         // Columns and rows exist only for CPUs with a sample: none had one.
@@ -77,15 +77,15 @@ fn parse(text: &str, tool: Tool, nanoseconds: bool) -> Result<Recorded, Malforme
         Finding::new("source-lost-events", Severity::Warning, "", message).evidence(line)
     }));
     match analyses.put(&mut into) {
-        Stop::Known(series, latency) => into.stopped = Some((series, latency)),
-        Stop::Unknown => into.findings.push(stopped_somewhere(&into)),
-        Stop::None => {}
+        RtlaStop::Known(series, latency) => into.stopped = Some((series, latency)),
+        RtlaStop::Unknown => into.findings.push(stopped_somewhere(&into)),
+        RtlaStop::None => {}
     }
     Ok(into)
 }
 
 /// A stop with a latency that rtla does not state.
-fn stopped_somewhere(into: &Recorded) -> Finding {
+fn stopped_somewhere(into: &ImportedFile) -> Finding {
     let largest = |part: &str| {
         let own = into.threads.iter().filter(|thread| thread.cycles() > 0);
         let own = own.filter(|thread| thread.name().ends_with(part));

@@ -8,7 +8,7 @@
 //! ```
 
 use super::numbers::{microseconds, number};
-use super::recorded::{MAX_COUNT, Recorded, Thread, UNKNOWN_MIN, bounded};
+use super::recorded::{ImportedFile, MAX_COUNT, Thread, UNKNOWN_MIN, bounded};
 use super::{Malformed, TextReader, Tool};
 use punctual_core::notes::{Cell, Column, Table};
 use punctual_core::{Finding, Nanos, Severity};
@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 pub(super) const READER: TextReader = TextReader {
     what: "text of perf sched",
     recognize: |text| recognize(text).map(|_| Tool::PerfSched),
-    parse: |text, _, _| parse(text, recognize(text).unwrap_or(Layout::Latency)),
+    parse: |text, _, _| parse(text, recognize(text).unwrap_or(SchedLayout::Latency)),
     may_lack_unit: false,
 };
 
@@ -30,18 +30,18 @@ const MAX_LINE: usize = 4_096;
 
 /// The perf command that printed the text.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Layout {
+enum SchedLayout {
     Timehist,
     Latency,
 }
 
-fn recognize(text: &str) -> Option<Layout> {
+fn recognize(text: &str) -> Option<SchedLayout> {
     let has = |line: &str, all: &[&str]| all.iter().all(|part| line.contains(part));
     text.lines().take(1_000).find_map(|line| {
         if has(line, &["task name", "wait time", "sch delay"]) {
-            Some(Layout::Timehist)
+            Some(SchedLayout::Timehist)
         } else if has(line, &["Task", "Runtime ms", "delay ms", "|"]) {
-            Some(Layout::Latency)
+            Some(SchedLayout::Latency)
         } else {
             None
         }
@@ -50,7 +50,7 @@ fn recognize(text: &str) -> Option<Layout> {
 
 /// The figures of a thread, times in µs.
 #[derive(Default)]
-struct Task {
+struct SchedTask {
     name: String,
     delays: Vec<u64>,
     /// For `latency`: the number of switches, and the mean of the delays.
@@ -61,14 +61,14 @@ struct Task {
     longest_wait: u64,
 }
 
-fn parse(text: &str, layout: Layout) -> Result<Recorded, Malformed> {
-    let mut tasks: BTreeMap<String, Task> = BTreeMap::new();
+fn parse(text: &str, layout: SchedLayout) -> Result<ImportedFile, Malformed> {
+    let mut tasks: BTreeMap<String, SchedTask> = BTreeMap::new();
     let (mut lines, mut switches) = (0, 0);
     for (k, line) in text.lines().enumerate() {
         lines = k + 1;
         let read = match layout {
-            Layout::Timehist => switch(line),
-            Layout::Latency => total(line, lines)?,
+            SchedLayout::Timehist => switch(line),
+            SchedLayout::Latency => total(line, lines)?,
         };
         let Some((name, one)) = read else { continue };
         switches += 1;
@@ -87,13 +87,13 @@ fn parse(text: &str, layout: Layout) -> Result<Recorded, Malformed> {
     if tasks.is_empty() {
         return Err(Malformed::at(lines.max(1), "there is no thread in it"));
     }
-    let mut tasks: Vec<Task> = tasks.into_values().collect();
+    let mut tasks: Vec<SchedTask> = tasks.into_values().collect();
     tasks.sort_by_key(|task| std::cmp::Reverse(task.longest));
     let source = match layout {
-        Layout::Timehist => "perf sched timehist",
-        Layout::Latency => "perf sched latency",
+        SchedLayout::Timehist => "perf sched timehist",
+        SchedLayout::Latency => "perf sched latency",
     };
-    let mut into = Recorded::of(Tool::PerfSched, source);
+    let mut into = ImportedFile::of(Tool::PerfSched, source);
     if tasks.len() > MAX_THREADS {
         let message = "only the threads with the longest delays are kept";
         let evidence = format!("{MAX_THREADS} of {} threads", tasks.len());
@@ -108,7 +108,7 @@ fn parse(text: &str, layout: Layout) -> Result<Recorded, Malformed> {
     Ok(into)
 }
 
-impl Task {
+impl SchedTask {
     fn thread(self, index: usize) -> Thread {
         let (name, tid) = (Some(self.name.clone()), tid(&self.name));
         match self.stated {
@@ -134,7 +134,7 @@ fn tid(name: &str) -> Option<i32> {
 }
 
 /// A switch away from a thread: name, and the figures before its last run.
-fn switch(line: &str) -> Option<(String, Task)> {
+fn switch(line: &str) -> Option<(String, SchedTask)> {
     // A hostile line takes time quadratic in its length.
     let line = Some(line).filter(|line| line.len() <= MAX_LINE)?;
     let (time, rest) = line.trim_start().split_once(" [")?;
@@ -155,13 +155,18 @@ fn switch(line: &str) -> Option<(String, Task)> {
     };
     let name: String = name.trim().chars().take(60).collect();
     let place = format!("{} on CPU {cpu}", time.trim());
-    let task =
-        Task { longest: delay, longest_wait: wait, place, delays: vec![delay], ..Task::default() };
+    let task = SchedTask {
+        longest: delay,
+        longest_wait: wait,
+        place,
+        delays: vec![delay],
+        ..SchedTask::default()
+    };
     Some((name, task))
 }
 
 /// A thread in the table of `perf sched latency`.
-fn total(line: &str, at: usize) -> Result<Option<(String, Task)>, Malformed> {
+fn total(line: &str, at: usize) -> Result<Option<(String, SchedTask)>, Malformed> {
     let cells: Vec<&str> = line.split('|').map(str::trim).collect();
     let [name, _, switches, mean, longest, rest @ ..] = cells.as_slice() else { return Ok(None) };
     let figure = |cell: &str, name: &str| {
@@ -176,7 +181,7 @@ fn total(line: &str, at: usize) -> Result<Option<(String, Task)>, Malformed> {
     let name: String = name.chars().take(60).collect();
     let place = end.map(|end| end.trim().to_owned()).unwrap_or_default();
     let stated = Some((switches, mean as f64));
-    Ok(Some((name, Task { longest, place, stated, ..Task::default() })))
+    Ok(Some((name, SchedTask { longest, place, stated, ..SchedTask::default() })))
 }
 
 /// Milliseconds with three decimals, in µs.
@@ -188,10 +193,10 @@ fn milliseconds(word: &str) -> Option<u64> {
         .map(|time| (time.ns() / 1_000) as u64)
 }
 
-fn table(tasks: &[Task]) -> Table {
+fn table(tasks: &[SchedTask]) -> Table {
     let columns = [("thread", ""), ("longest delay", "ns"), ("at", ""), ("longest wait", "ns")];
     let us = |us: u64| Cell::from(Nanos::MICRO * us as i64);
-    let row = |task: &Task| {
+    let row = |task: &SchedTask| {
         let wait = task.stated.map_or_else(|| us(task.longest_wait), |_| Cell::Nothing);
         vec![task.name.as_str().into(), us(task.longest), task.place.as_str().into(), wait]
     };

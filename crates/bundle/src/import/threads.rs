@@ -2,8 +2,8 @@
 //! …`), the values of `-v`, and cyclictest's histogram (`-h`, `-H` and `--histfile`), with every
 //! row and a total (up to rt-tests 2.6) or without rows of zeros (from 2.7).
 
-use super::numbers::{Progress, number_of, numbers, second_run, without_cursor_moves};
-use super::recorded::{self, MAX_COUNT, MAX_LATENCY, Recorded, Thread};
+use super::numbers::{ThreadProgress, number_of, numbers, second_run, without_cursor_moves};
+use super::recorded::{self, ImportedFile, MAX_COUNT, MAX_LATENCY, Thread};
 use super::{Malformed, Tool};
 use punctual_core::cpuset::MAX_CPUS;
 use punctual_core::{Finding, Nanos, Severity};
@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 /// The content of the lines so far.
 #[derive(Default)]
-struct Reading {
+struct ThreadsReading {
     /// The line of `# Histogram`.
     begun: Option<usize>,
     /// Counts by column, each with its bins ascending; with `-H` the last column is the sum.
@@ -23,9 +23,9 @@ struct Reading {
     max: Option<Footer>,
     overflows: Option<Footer>,
     ids: Option<Footer>,
-    status: Vec<Status>,
+    status: Vec<ThreadStatus>,
     /// The values of `-v` by thread.
-    values: BTreeMap<usize, Values>,
+    values: BTreeMap<usize, ThreadValues>,
     /// From `policy: fifo: loadavg: …`, the header of the live display.
     policy: Option<String>,
     break_thread: Option<u64>,
@@ -41,7 +41,7 @@ struct Reading {
 
 /// The values of a thread: `       0:      17:      42`; the second number is its cycle.
 #[derive(Default)]
-struct Values {
+struct ThreadValues {
     latencies: Vec<u64>,
     last_cycle: Option<u64>,
     missing: u64,
@@ -58,7 +58,7 @@ struct Footer {
 
 /// `T: 0 ( 7753) P:80 I:1000 C:   2000 Min:     12 Act:   33 Avg:   22 Max:    1529`; of
 /// jitterdebugger `T: 0 (  614) A: 0 C:     13476 Min:         3 Avg:    3.08 Max:        10`.
-struct Status {
+struct ThreadStatus {
     index: usize,
     tid: Option<i32>,
     priority: Option<u8>,
@@ -73,7 +73,7 @@ struct Status {
 
 /// The layout of a text, as its lines show it.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Layout {
+pub enum ThreadsLayout {
     Histogram,
     /// With the values of `-v`.
     Values,
@@ -81,9 +81,9 @@ pub enum Layout {
 }
 
 /// The tool and the layout that a text looks like.
-pub fn recognize(text: &str) -> Option<(Tool, Layout)> {
+pub fn recognize(text: &str) -> Option<(Tool, ThreadsLayout)> {
     let mut lines = text.lines().map(without_cursor_moves);
-    let status = lines.find_map(|line| Status::read(line.trim_start().strip_prefix("T:")?));
+    let status = lines.find_map(|line| ThreadStatus::read(line.trim_start().strip_prefix("T:")?));
     // cyclictest names priority and interval, signaltest has no interval, cyclicdeadline no
     // priority, and jitterdebugger a CPU instead of both.
     let tool = match &status {
@@ -93,12 +93,12 @@ pub fn recognize(text: &str) -> Option<(Tool, Layout)> {
         _ => Tool::Cyclictest,
     };
     if text.lines().any(|line| line.trim() == "# Histogram") {
-        return Some((Tool::Cyclictest, Layout::Histogram));
+        return Some((Tool::Cyclictest, ThreadsLayout::Histogram));
     }
     let values = text.lines().any(|line| value(line).is_some());
     match (values, status) {
-        (true, _) => Some((tool, Layout::Values)),
-        (false, Some(_)) => Some((tool, Layout::Status)),
+        (true, _) => Some((tool, ThreadsLayout::Values)),
+        (false, Some(_)) => Some((tool, ThreadsLayout::Status)),
         (false, None) => None,
     }
 }
@@ -117,38 +117,38 @@ fn value(line: &str) -> Option<(u64, u64, i64)> {
 pub fn parse(
     text: &str,
     tool: Tool,
-    layout: Layout,
+    layout: ThreadsLayout,
     nanoseconds: bool,
-) -> Result<Recorded, Malformed> {
-    let mut reading = Reading::default();
+) -> Result<ImportedFile, Malformed> {
+    let mut reading = ThreadsReading::default();
     let mut lines = 0;
     for (k, line) in text.lines().enumerate() {
         lines = k + 1;
         reading.line(lines, line.trim_end())?;
     }
-    let mut recorded = Recorded::of(tool, source(tool, layout));
+    let mut recorded = ImportedFile::of(tool, source(tool, layout));
     let nanoseconds = nanoseconds || reading.nanoseconds;
     recorded.unit = if nanoseconds { Nanos(1) } else { Nanos::MICRO };
     match layout {
-        Layout::Histogram => reading.histogram(lines.max(1), &mut recorded)?,
-        Layout::Values | Layout::Status => reading.threads(&mut recorded)?,
+        ThreadsLayout::Histogram => reading.histogram(lines.max(1), &mut recorded)?,
+        ThreadsLayout::Values | ThreadsLayout::Status => reading.threads(&mut recorded)?,
     }
     Ok(recorded)
 }
 
-fn source(tool: Tool, layout: Layout) -> &'static str {
+fn source(tool: Tool, layout: ThreadsLayout) -> &'static str {
     match (tool, layout) {
         (Tool::Cyclicdeadline, _) => "cyclicdeadline status lines",
         (Tool::Jitterdebugger, _) => "jitterdebugger status lines",
-        (Tool::Signaltest, Layout::Values) => "signaltest -v",
+        (Tool::Signaltest, ThreadsLayout::Values) => "signaltest -v",
         (Tool::Signaltest, _) => "signaltest status lines",
-        (_, Layout::Histogram) => "cyclictest histogram text",
-        (_, Layout::Values) => "cyclictest -v",
-        (_, Layout::Status) => "cyclictest status lines",
+        (_, ThreadsLayout::Histogram) => "cyclictest histogram text",
+        (_, ThreadsLayout::Values) => "cyclictest -v",
+        (_, ThreadsLayout::Status) => "cyclictest status lines",
     }
 }
 
-impl Reading {
+impl ThreadsReading {
     fn line(&mut self, at: usize, line: &str) -> Result<(), Malformed> {
         let line = without_cursor_moves(line);
         let line = line.trim_start();
@@ -156,7 +156,7 @@ impl Reading {
             return self.comment(at, comment.trim());
         }
         if let Some(status) = line.strip_prefix("T:") {
-            return Status::read(status).map_or(Ok(()), |status| self.status(at, status));
+            return ThreadStatus::read(status).map_or(Ok(()), |status| self.status(at, status));
         }
         if let Some(hit) = line.strip_prefix("Thread ").and_then(hit) {
             let (tid, latency, nanoseconds) = hit;
@@ -183,7 +183,7 @@ impl Reading {
     }
 
     /// A status line, which replaces the previous one of its thread.
-    fn status(&mut self, at: usize, status: Status) -> Result<(), Malformed> {
+    fn status(&mut self, at: usize, status: ThreadStatus) -> Result<(), Malformed> {
         if self.max.is_some() {
             // The histogram is the tool's last output.
             return Err(second_run(at));
@@ -299,7 +299,7 @@ impl Reading {
         Ok(())
     }
 
-    fn histogram(mut self, lines: usize, into: &mut Recorded) -> Result<(), Malformed> {
+    fn histogram(mut self, lines: usize, into: &mut ImportedFile) -> Result<(), Malformed> {
         let cut = |what: &str| {
             Malformed::at(
                 lines,
@@ -334,7 +334,7 @@ impl Reading {
     }
 
     /// The threads of status lines and values; complete values provide a distribution.
-    fn threads(mut self, into: &mut Recorded) -> Result<(), Malformed> {
+    fn threads(mut self, into: &mut ImportedFile) -> Result<(), Malformed> {
         let mut indices: Vec<usize> = self.status.iter().map(|status| status.index).collect();
         indices.extend(self.values.keys());
         indices.sort_unstable();
@@ -391,7 +391,7 @@ impl Reading {
 
     /// cyclictest's header names one policy, or two if some threads have no priority
     /// (`fifo/other`). jitterdebugger always uses SCHED_FIFO and fails without permission.
-    fn policy_of(&self, status: &Status) -> Option<String> {
+    fn policy_of(&self, status: &ThreadStatus) -> Option<String> {
         if status.cpu.is_some() {
             return Some("fifo".into());
         }
@@ -417,7 +417,7 @@ impl Reading {
     }
 
     /// The thread whose latency ended the run (`-b`), found by its id, and that latency.
-    fn stopped(&self, into: &Recorded) -> Option<(String, Nanos)> {
+    fn stopped(&self, into: &ImportedFile) -> Option<(String, Nanos)> {
         let (threads, unit) = (&into.threads, into.unit);
         if let Some(thread) =
             self.exceeded.and_then(|index| threads.iter().find(|thread| thread.index == index))
@@ -528,13 +528,13 @@ fn hit(rest: &str) -> Option<(u64, u64, bool)> {
     Some((tid.parse().ok()?, latency, unit == "ns"))
 }
 
-impl Status {
-    fn progress(&self) -> Progress {
-        let Status { tid, cycles, max, .. } = *self;
-        Progress { tid, cycles, max }
+impl ThreadStatus {
+    fn progress(&self) -> ThreadProgress {
+        let ThreadStatus { tid, cycles, max, .. } = *self;
+        ThreadProgress { tid, cycles, max }
     }
 
-    fn read(line: &str) -> Option<Status> {
+    fn read(line: &str) -> Option<ThreadStatus> {
         let (index, rest) = line.split_once('(')?;
         let (tid, rest) = rest.split_once(')')?;
         // `C:   2000 Min:     12`: the name up to its colon, then the number.
@@ -542,7 +542,7 @@ impl Status {
             rest.split_once(name).and_then(|(_, rest)| rest.split_ascii_whitespace().next())
         };
         let signed = |name: &str| field(name).and_then(|text| text.parse::<i64>().ok());
-        Some(Status {
+        Some(ThreadStatus {
             index: index.trim().parse().ok().filter(|index| *index < MAX_CPUS)?,
             tid: tid.trim().parse().ok().filter(|tid| *tid >= 0),
             priority: field(" P:").and_then(|p| p.parse().ok()).filter(|p| *p <= 99),

@@ -1,13 +1,13 @@
 //! Writes the imported data as a bundle.
 
-use super::recorded::{Recorded, Thread};
+use super::recorded::{ImportedFile, Thread};
 use super::{ImportOptions, Tool};
-use crate::manifest::{Ending, Outcome};
+use crate::manifest::{Outcome, RunEnding};
 use crate::meta::{
     MeasureMeta, PhaseMeta, REQUESTED_SCHEDULING, SOURCE_RESOLUTION, SeriesMeta, UNKNOWN_LOSSES,
     UNKNOWN_SCHEDULING,
 };
-use crate::state::State;
+use crate::state::SeriesState;
 use crate::summary::Summary;
 use crate::{Bundle, BundleError, BundleWriter, Completeness};
 use punctual_core::{CpuSet, Fact, Finding, Nanos, Notes, Policy, Severity};
@@ -18,7 +18,7 @@ const PHASE: &str = "imported";
 
 /// Writes the bundle and ends it.
 pub fn write(
-    recorded: &Recorded,
+    recorded: &ImportedFile,
     directory: &Path,
     options: &ImportOptions,
     summarize: fn(&Bundle) -> Summary,
@@ -38,7 +38,7 @@ pub fn write(
     writer.write_phase(0, &phase)?;
     for (index, thread) in recorded.threads.iter().enumerate() {
         let mut series = writer.series(0, index, &meta(recorded, thread, options), 0)?;
-        let state = State {
+        let state = SeriesState {
             data: thread.data(recorded.unit, recorded.step),
             usage: Fact::Unavailable(format!("{} does not state it", recorded.tool.name())),
             digest: None,
@@ -50,7 +50,7 @@ pub fn write(
     let mut findings = recorded.findings(PHASE);
     findings.push(imported(recorded, source));
     writer.write_findings(&findings)?;
-    let mut ending = Ending { at: ended, outcome: outcome(recorded), exit_code: 0 };
+    let mut ending = RunEnding { at: ended, outcome: outcome(recorded), exit_code: 0 };
     let mut bundle = Bundle::open(directory)?;
     bundle.manifest.ending = Some(ending.clone());
     bundle.completeness = Completeness::Whole;
@@ -64,7 +64,7 @@ pub fn write(
 }
 
 /// The further figures of the tool, as the notes of one measure.
-fn measure(recorded: &Recorded) -> Option<MeasureMeta> {
+fn measure(recorded: &ImportedFile) -> Option<MeasureMeta> {
     let notes = recorded.notes.clone();
     (notes != Notes::default()).then(|| MeasureMeta {
         name: recorded.tool.name().to_owned(),
@@ -75,7 +75,7 @@ fn measure(recorded: &Recorded) -> Option<MeasureMeta> {
     })
 }
 
-fn meta(recorded: &Recorded, thread: &Thread, options: &ImportOptions) -> SeriesMeta {
+fn meta(recorded: &ImportedFile, thread: &Thread, options: &ImportOptions) -> SeriesMeta {
     let mut details = recorded.details.clone();
     details.insert("source".into(), recorded.source.into());
     details.extend(thread.details.clone());
@@ -120,7 +120,7 @@ fn scheduling(tool: Tool, thread: &Thread) -> (String, bool) {
     })
 }
 
-fn outcome(recorded: &Recorded) -> Outcome {
+fn outcome(recorded: &ImportedFile) -> Outcome {
     match (&recorded.stopped, recorded.failed) {
         (Some((thread, latency)), _) => {
             let (series, latency) = (format!("{PHASE}/{thread}"), latency.ns());
@@ -133,7 +133,7 @@ fn outcome(recorded: &Recorded) -> Outcome {
     }
 }
 
-fn imported(recorded: &Recorded, source: &str) -> Finding {
+fn imported(recorded: &ImportedFile, source: &str) -> Finding {
     let unit = recorded.resolution();
     let time = if recorded.times.is_some() {
         ""

@@ -10,7 +10,7 @@
 //! ```
 
 use super::numbers::{number, second_run, signed_microseconds};
-use super::recorded::{MAX_COUNT, MAX_LATENCY, Recorded, Thread, bin, bounded};
+use super::recorded::{ImportedFile, MAX_COUNT, MAX_LATENCY, Thread, bin, bounded};
 use super::{Malformed, TextReader, Tool};
 use punctual_core::cpuset::MAX_CPUS;
 use punctual_core::{Finding, Nanos, Severity};
@@ -27,7 +27,7 @@ const BIN: u64 = 1_000;
 
 /// Figures of a run, possibly unfinished; times in ns.
 #[derive(Clone, Copy)]
-struct Figures {
+struct XenomaiFigures {
     min: i64,
     mean: i64,
     max: i64,
@@ -36,7 +36,7 @@ struct Figures {
 }
 
 #[derive(Default)]
-struct Reading {
+struct XenomaiReading {
     period: Option<u64>,
     priority: Option<u8>,
     cpu: Option<u32>,
@@ -45,8 +45,8 @@ struct Reading {
     /// The number of lines, one per second, and the sum of their means.
     seconds: u64,
     means: i64,
-    so_far: Option<Figures>,
-    of_all: Option<Figures>,
+    so_far: Option<XenomaiFigures>,
+    of_all: Option<XenomaiFigures>,
     /// Samples as `-s` counts them.
     samples: Option<u64>,
     /// Lower edges in bins, and counts.
@@ -87,18 +87,18 @@ fn clock(text: &str) -> Option<Nanos> {
     parts.next().is_none().then(|| Nanos::SECOND * seconds)
 }
 
-fn parse(text: &str, tool: Tool) -> Result<Recorded, Malformed> {
-    let mut reading = Reading::default();
+fn parse(text: &str, tool: Tool) -> Result<ImportedFile, Malformed> {
+    let mut reading = XenomaiReading::default();
     let mut lines = 0;
     for (k, line) in text.lines().enumerate() {
         lines = k + 1;
         reading.line(lines, line.trim())?;
     }
     let source = if tool == Tool::Latmus { "latmus" } else { "latency of Xenomai" };
-    reading.recorded(lines.max(1), Recorded::of(tool, source))
+    reading.recorded(lines.max(1), ImportedFile::of(tool, source))
 }
 
-impl Reading {
+impl XenomaiReading {
     fn line(&mut self, at: usize, line: &str) -> Result<(), Malformed> {
         if let Some(rest) = line.strip_prefix("# ") {
             return self.comment(at, rest);
@@ -156,8 +156,8 @@ impl Reading {
         let now = self.figures(at, cells)?;
         let [.., best, worst] = cells else { return Err(cut(at)) };
         let (min, max) = (time(best, at)?, time(worst, at)?);
-        let so_far = Figures { min, max, ..now };
-        let is_less = |before: Figures| before.max > max || before.overruns > now.overruns;
+        let so_far = XenomaiFigures { min, max, ..now };
+        let is_less = |before: XenomaiFigures| before.max > max || before.overruns > now.overruns;
         if self.ended || self.so_far.is_some_and(is_less) {
             return Err(second_run(at));
         }
@@ -167,10 +167,10 @@ impl Reading {
         Ok(())
     }
 
-    fn figures(&self, at: usize, cells: &[&str]) -> Result<Figures, Malformed> {
+    fn figures(&self, at: usize, cells: &[&str]) -> Result<XenomaiFigures, Malformed> {
         let [min, mean, max, overruns, rest @ ..] = cells else { return Err(cut(at)) };
         let switches = rest.first().and_then(|cell| cell.parse().ok()).unwrap_or(0);
-        Ok(Figures {
+        Ok(XenomaiFigures {
             min: time(min, at)?,
             mean: time(mean, at)?,
             max: time(max, at)?,
@@ -196,8 +196,13 @@ impl Reading {
         }
         let Some((name, value)) = rest.split_once(": ") else { return Ok(()) };
         let value = value.trim();
-        let mut all =
-            self.of_all.unwrap_or(Figures { min: 0, mean: 0, max: 0, overruns: 0, switches: 0 });
+        let mut all = self.of_all.unwrap_or(XenomaiFigures {
+            min: 0,
+            mean: 0,
+            max: 0,
+            overruns: 0,
+            switches: 0,
+        });
         match name {
             "sampling period" => {
                 let us = value.split(' ').next().and_then(|us| us.parse().ok());
@@ -263,10 +268,11 @@ impl Reading {
         Ok(())
     }
 
-    fn recorded(self, lines: usize, mut into: Recorded) -> Result<Recorded, Malformed> {
-        let seconds = self
-            .so_far
-            .map(|so_far| Figures { mean: self.means / self.seconds.max(1) as i64, ..so_far });
+    fn recorded(self, lines: usize, mut into: ImportedFile) -> Result<ImportedFile, Malformed> {
+        let seconds = self.so_far.map(|so_far| XenomaiFigures {
+            mean: self.means / self.seconds.max(1) as i64,
+            ..so_far
+        });
         let Some(all) = self.of_all.or(seconds) else {
             return Err(Malformed::at(lines, "there is no line of figures in it: RTD or RTS"));
         };
@@ -313,7 +319,7 @@ impl Reading {
 
     /// The number of periods in the whole run: the tools state the number of latencies only if
     /// asked for statistics.
-    fn derived(&self, lines: usize, into: &mut Recorded) -> Result<u64, Malformed> {
+    fn derived(&self, lines: usize, into: &mut ImportedFile) -> Result<u64, Malformed> {
         let of_lines = Nanos::SECOND * self.seconds as i64;
         let duration = self.duration.unwrap_or(of_lines).max(of_lines);
         let Some(period) = self.period.filter(|_| duration.ns() > 0) else {

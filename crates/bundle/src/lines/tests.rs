@@ -1,6 +1,6 @@
 use super::*;
 use crate::meta::TIMER_WORKLOAD;
-use crate::state::State;
+use crate::state::SeriesState;
 use crate::{Bundle, BundleWriter, PhaseMeta, SeriesMeta, SeriesWriter};
 use proptest::prelude::*;
 use punctual_core::series::record_hdr;
@@ -36,9 +36,9 @@ fn series(writer: &BundleWriter, number: usize, limit: u64) -> SeriesWriter {
     series
 }
 
-fn state(data: &SeriesData, writer: &SeriesWriter) -> State {
+fn state(data: &SeriesData, writer: &SeriesWriter) -> SeriesState {
     let (samples_kept, log_bytes) = (writer.kept(), writer.log_bytes());
-    State { data: data.clone(), usage: Fact::NotAsked, digest: None, samples_kept, log_bytes }
+    SeriesState { data: data.clone(), usage: Fact::NotAsked, digest: None, samples_kept, log_bytes }
 }
 
 /// All bytes below a directory.
@@ -133,7 +133,7 @@ fn a_full_log_drops_the_oldest_samples_first() {
         let samples: Vec<Sample> = (first..first + 100).map(sample).collect();
         samples.iter().for_each(|sample| data.record(sample, 0));
         series.append(&samples).unwrap();
-        let window = Window {
+        let window = SampleWindow {
             start: samples[0].due,
             count: 100,
             min: Nanos(5_000),
@@ -178,7 +178,7 @@ fn lines_cover_the_time_before_the_detail() {
     }
     let start = ClockNs(2 * LENGTH.ns());
     let one = Nanos(7);
-    series.append_window(&Window { start, count: 1, min: one, max: one, sum: one }).unwrap();
+    series.append_window(&SampleWindow { start, count: 1, min: one, max: one, sum: one }).unwrap();
     series.checkpoint(&state(&data, &series)).unwrap();
     let bundle = Bundle::open(&directory).unwrap();
     let windows = bundle.series().next().unwrap().1.log().unwrap().windows;

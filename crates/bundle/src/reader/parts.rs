@@ -3,7 +3,7 @@
 
 use super::{Bundle, Completeness, Phase, Series, shift};
 use crate::account::SeriesAccount;
-use crate::evidence::Evidence;
+use crate::evidence::PhaseEvidence;
 use crate::manifest::Outcome;
 use crate::member::Member;
 use crate::meta::PhaseMeta;
@@ -82,7 +82,7 @@ impl Phase {
             let own = self.series.iter().find(|series| series.meta.name == name);
             own.map_or(0, |series| series.state.data.losses.expected())
         };
-        self.meta.evidence = Evidence::of_parts(so_far, later.meta.evidence, measured);
+        self.meta.evidence = PhaseEvidence::of_parts(so_far, later.meta.evidence, measured);
         for series in later.series {
             let of_same = |own: &&mut Series| own.meta.name == series.meta.name;
             match self.series.iter_mut().find(of_same) {

@@ -36,7 +36,7 @@ impl Encoding {
 
 /// The header of a block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Block {
+pub struct BlockHeader {
     /// The source of the events: the index in `Recorded::sources`.
     pub source: u32,
     pub encoding: Encoding,
@@ -51,7 +51,7 @@ pub struct Block {
     pub last: MonotonicNs,
 }
 
-impl Block {
+impl BlockHeader {
     pub(super) fn header(&self, payload: &[u8]) -> [u8; HEADER] {
         let mut header = [0; HEADER];
         header[..4].copy_from_slice(MARK);
@@ -70,7 +70,7 @@ impl Block {
     }
 
     /// Decodes a header, with the length of the payload and its checksum; `None` if it is invalid.
-    pub(super) fn read(header: &[u8; HEADER]) -> Option<(Block, u32, u32)> {
+    pub(super) fn read(header: &[u8; HEADER]) -> Option<(BlockHeader, u32, u32)> {
         let word = |at: usize| header.get(at..at + 4)?.try_into().ok().map(u32::from_le_bytes);
         let long = |at: usize| header.get(at..at + 8)?.try_into().ok().map(u64::from_le_bytes);
         let instant = |at: usize| long(at).map(|bits| MonotonicNs(bits as i64));
@@ -78,7 +78,7 @@ impl Block {
             return None;
         }
         let length = word(8).filter(|length| *length as usize <= MAX_PAYLOAD)?;
-        let block = Block {
+        let block = BlockHeader {
             source: word(16)?,
             encoding: Encoding(u16::from_le_bytes([header[20], header[21]])),
             count: word(24)?,

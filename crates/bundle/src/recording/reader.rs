@@ -1,10 +1,10 @@
 //! Opens a recording: indexes its blocks by their headers; payloads are read one at a time.
 
-use super::block::{Block, Encoding, HEADER, MAGIC};
+use super::block::{BlockHeader, Encoding, HEADER, MAGIC};
 use super::{DIRECTORY, Keeps, RecordingDocument, SEGMENT};
 use crate::BundleError;
 use crate::member::Member;
-use punctual_core::event::{Names, Recorded, Source};
+use punctual_core::event::{Names, Recorded, RecordedSource};
 use punctual_core::{Finding, Missing, MonotonicNs, Severity};
 use std::collections::BTreeMap;
 use std::os::unix::fs::FileExt;
@@ -13,9 +13,9 @@ use std::sync::Arc;
 
 /// An opened recording.
 #[derive(Clone, Debug)]
-pub struct Recording {
+pub struct RecordingReader {
     /// Its document. Counts of a recording that was cut off are those of the last update: see
-    /// [`Recording::recorded`].
+    /// [`RecordingReader::recorded`].
     pub document: RecordingDocument,
     /// The blocks by the number of their source.
     pub sources: BTreeMap<u32, SourceBlocks>,
@@ -42,7 +42,7 @@ pub struct SourceBlocks {
 /// The position of a block, with its header.
 #[derive(Clone, Debug)]
 pub struct BlockPlace {
-    pub block: Block,
+    pub block: BlockHeader,
     segment: Arc<Member>,
     offset: u64,
     length: u32,
@@ -83,9 +83,9 @@ impl BlockPlace {
     }
 }
 
-impl Recording {
+impl RecordingReader {
     /// Opens the recording of a bundle; `None` without one. Damaged parts are skipped and listed.
-    pub fn open(bundle: &Path) -> Option<Recording> {
+    pub fn open(bundle: &Path) -> Option<RecordingReader> {
         let directory = Member::root(bundle).join(DIRECTORY);
         let mut damage = Vec::new();
         let mut unreadable = match directory.is_there() {
@@ -108,7 +108,7 @@ impl Recording {
         };
         let segments = directory.readable_entries(SEGMENT, &mut damage);
         let sources = BTreeMap::new();
-        let mut recording = Recording { document, sources, damage, bytes: 0, unreadable };
+        let mut recording = RecordingReader { document, sources, damage, bytes: 0, unreadable };
         let mut failed = None;
         for segment in segments {
             if let Err(error) = recording.index(segment) {
@@ -146,7 +146,7 @@ impl Recording {
             let mut header = [0; HEADER];
             file.read_exact_at(&mut header, at).map_err(cannot)?;
             let offset = at + HEADER as u64;
-            let Some((block, length, crc)) = Block::read(&header) else { break };
+            let Some((block, length, crc)) = BlockHeader::read(&header) else { break };
             if u64::from(length) > size - offset {
                 break;
             }
@@ -320,6 +320,6 @@ fn unknown() -> RecordingDocument {
     RecordingDocument::new(Keeps::All, recorded, Names::default())
 }
 
-fn nameless(index: usize) -> Source {
-    Source { name: format!("source {index}"), cpu: None, recorded: 0, lost: 0, torn: 0 }
+fn nameless(index: usize) -> RecordedSource {
+    RecordedSource { name: format!("source {index}"), cpu: None, recorded: 0, lost: 0, torn: 0 }
 }

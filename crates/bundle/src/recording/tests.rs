@@ -2,14 +2,19 @@
 
 use super::*;
 use proptest::prelude::*;
-use punctual_core::event::{Names, Recorded, Source};
+use punctual_core::event::{Names, Recorded, RecordedSource};
 use punctual_core::{CpuSet, MonotonicNs};
 use std::fs;
 use std::path::{Path, PathBuf};
 
 fn document(keeps: Keeps, cpus: u16) -> RecordingDocument {
-    let source =
-        |cpu| Source { name: format!("cpu {cpu}"), cpu: Some(cpu), recorded: 0, lost: 0, torn: 0 };
+    let source = |cpu| RecordedSource {
+        name: format!("cpu {cpu}"),
+        cpu: Some(cpu),
+        recorded: 0,
+        lost: 0,
+        torn: 0,
+    };
     let recorded = Recorded {
         recorder: "a test".into(),
         began: MonotonicNs(0),
@@ -28,10 +33,18 @@ fn document(keeps: Keeps, cpus: u16) -> RecordingDocument {
     RecordingDocument::new(keeps, recorded, Names::default())
 }
 
-fn block(source: u32, before: u64, count: u32) -> Block {
+fn block(source: u32, before: u64, count: u32) -> BlockHeader {
     let at = |n: u64| MonotonicNs(n as i64 * 10);
     let last = at(before + u64::from(count) - 1);
-    Block { source, encoding: Encoding::KERNEL, count, before, lost: 0, first: at(before), last }
+    BlockHeader {
+        source,
+        encoding: Encoding::KERNEL,
+        count,
+        before,
+        lost: 0,
+        first: at(before),
+        last,
+    }
 }
 
 /// Two sources, a hundred blocks of ten events in turn, of 100 bytes each.
@@ -48,22 +61,22 @@ fn segment(bundle: &Path) -> PathBuf {
     bundle.join("recording/00-000000.events")
 }
 
-fn find(recording: &Recording, id: &str) -> bool {
+fn find(recording: &RecordingReader, id: &str) -> bool {
     recording.recorded().findings.iter().any(|finding| finding.id == id)
 }
 
 #[test]
 fn appended_blocks_are_read_back() {
     let bundle = tempfile::tempdir().unwrap();
-    assert!(Recording::open(bundle.path()).is_none());
+    assert!(RecordingReader::open(bundle.path()).is_none());
     let writer = RecordingWriter::create(bundle.path(), &document(Keeps::All, 1)).unwrap();
     let mut lane = writer.lane(0, None);
-    lane.append(&Block { lost: 7, ..block(0, 0, 3) }, b"three").unwrap();
-    lane.append(&Block { lost: 9, ..block(0, 3, 1) }, b"").unwrap();
+    lane.append(&BlockHeader { lost: 7, ..block(0, 0, 3) }, b"three").unwrap();
+    lane.append(&BlockHeader { lost: 9, ..block(0, 3, 1) }, b"").unwrap();
     let mut at_end = document(Keeps::All, 1);
     at_end.complete = true;
     writer.finish(&at_end).unwrap();
-    let recording = Recording::open(bundle.path()).unwrap();
+    let recording = RecordingReader::open(bundle.path()).unwrap();
     let recorded = recording.recorded();
     assert_eq!((recorded.sources[0].recorded, recorded.sources[0].lost), (4, 9));
     assert_eq!((recording.damage.len(), recorded.findings.len()), (0, 0));
@@ -79,7 +92,7 @@ fn appended_blocks_are_read_back() {
 fn a_truncated_recording_reports_its_contents() {
     let bundle = tempfile::tempdir().unwrap();
     write(bundle.path(), Keeps::All, None);
-    let recording = Recording::open(bundle.path()).unwrap();
+    let recording = RecordingReader::open(bundle.path()).unwrap();
     let recorded = recording.recorded();
     assert!(find(&recording, "recording-cut-off") && !find(&recording, "recording-events-missing"));
     assert_eq!(
@@ -100,7 +113,7 @@ fn unwritten_and_damaged_events_are_counted_as_missing() {
     // A byte of the third payload.
     bytes[8 + 2 * 164 + 64] ^= 1;
     fs::write(&path, &bytes).unwrap();
-    let recording = Recording::open(bundle.path()).unwrap();
+    let recording = RecordingReader::open(bundle.path()).unwrap();
     assert!(find(&recording, "recording-events-missing"));
     assert_eq!(recording.recorded().lost(), 10);
     let third = recording.sources[&0].blocks[1].read().unwrap_err().to_string();
@@ -108,7 +121,7 @@ fn unwritten_and_damaged_events_are_counted_as_missing() {
     // A broken header ends the trusted part of this segment, and the rest is reported.
     bytes[8 + 50 * 164 + 3] ^= 1;
     fs::write(&path, &bytes).unwrap();
-    let recording = Recording::open(bundle.path()).unwrap();
+    let recording = RecordingReader::open(bundle.path()).unwrap();
     assert_eq!(recording.recorded().sources.iter().map(|source| source.recorded).sum::<u64>(), 500);
     assert!(recording.damage[0].contains("not a complete block"), "{:?}", recording.damage);
 }
@@ -118,7 +131,7 @@ fn a_limited_recording_keeps_only_the_newest_events() {
     let bundle = tempfile::tempdir().unwrap();
     let lane = write(bundle.path(), Keeps::Newest, Some(4_000));
     assert!(lane.bytes() <= 4_000, "{}", lane.bytes());
-    let recording = Recording::open(bundle.path()).unwrap();
+    let recording = RecordingReader::open(bundle.path()).unwrap();
     let (recorded, sources) = (recording.recorded(), &recording.sources);
     assert!(find(&recording, "recording-oldest-removed") && recorded.lost() == 0);
     assert!(
@@ -134,7 +147,7 @@ fn a_recording_without_its_document_is_readable() {
     let bundle = tempfile::tempdir().unwrap();
     write(bundle.path(), Keeps::All, None);
     fs::remove_file(bundle.path().join("recording/recording.json")).unwrap();
-    let recording = Recording::open(bundle.path()).unwrap();
+    let recording = RecordingReader::open(bundle.path()).unwrap();
     assert_eq!(recording.recorded().sources[1].name, "source 1");
     assert_eq!(recording.recorded().sources[1].recorded, 500);
     assert!(recording.damage[0].contains("recording.json"), "{:?}", recording.damage);
@@ -152,7 +165,7 @@ proptest! {
         }
         bytes.truncate(cut);
         fs::write(segment(bundle.path()), &bytes).unwrap();
-        let recording = Recording::open(bundle.path()).unwrap();
+        let recording = RecordingReader::open(bundle.path()).unwrap();
         let recorded = recording.recorded();
         let read = recording
             .sources

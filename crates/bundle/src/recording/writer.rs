@@ -1,7 +1,7 @@
 //! Writes a recording: a document that is updated, and a lane of segments for each thread that
 //! drains recorders.
 
-use super::block::{Block, HEADER, MAGIC};
+use super::block::{BlockHeader, HEADER, MAGIC};
 use super::{DIRECTORY, RecordingDocument, SEGMENT};
 use crate::BundleError;
 use crate::member::Member;
@@ -76,14 +76,14 @@ pub struct LaneWriter {
     number: u8,
     keep_newest: Option<u64>,
     next: u32,
-    current: Option<Segment>,
-    older: VecDeque<Closed>,
+    current: Option<SegmentFile>,
+    older: VecDeque<ClosedSegment>,
     bytes: u64,
     removed: u64,
 }
 
 #[derive(Debug)]
-struct Segment {
+struct SegmentFile {
     member: Member,
     file: File,
     bytes: u64,
@@ -91,7 +91,7 @@ struct Segment {
 }
 
 #[derive(Debug)]
-struct Closed {
+struct ClosedSegment {
     member: Member,
     bytes: u64,
     events: u64,
@@ -109,7 +109,7 @@ pub struct Appended {
 impl LaneWriter {
     /// Appends a block. After an error the file contains no part of it; the `before` of later
     /// blocks counts its events, which are missing.
-    pub fn append(&mut self, block: &Block, payload: &[u8]) -> Result<Appended, BundleError> {
+    pub fn append(&mut self, block: &BlockHeader, payload: &[u8]) -> Result<Appended, BundleError> {
         let full = self.keep_newest.map_or(SEGMENT_BYTES, |bytes| bytes / SEGMENTS_KEPT);
         if self
             .current
@@ -134,7 +134,7 @@ impl LaneWriter {
         self.bytes
     }
 
-    fn open_segment(&mut self) -> Result<Segment, BundleError> {
+    fn open_segment(&mut self) -> Result<SegmentFile, BundleError> {
         let member = self.directory.join(format!("{:02}-{:06}{SEGMENT}", self.number, self.next));
         let mut file = member.create_new()?;
         if let Err(why) = file.write_all(MAGIC) {
@@ -143,11 +143,11 @@ impl LaneWriter {
         }
         self.next += 1;
         self.bytes += MAGIC.len() as u64;
-        Ok(Segment { member, file, bytes: MAGIC.len() as u64, events: 0 })
+        Ok(SegmentFile { member, file, bytes: MAGIC.len() as u64, events: 0 })
     }
 
     fn close_segment(&mut self) {
-        let closed = self.current.take().map(|s| Closed {
+        let closed = self.current.take().map(|s| ClosedSegment {
             member: s.member,
             bytes: s.bytes,
             events: s.events,
@@ -167,8 +167,8 @@ impl LaneWriter {
     }
 }
 
-impl Segment {
-    fn append(&mut self, block: &Block, payload: &[u8]) -> Result<u64, BundleError> {
+impl SegmentFile {
+    fn append(&mut self, block: &BlockHeader, payload: &[u8]) -> Result<u64, BundleError> {
         let header = block.header(payload);
         if let Err(why) = write_both(&mut self.file, &header, payload) {
             // A partial write must not precede later whole blocks.

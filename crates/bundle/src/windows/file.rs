@@ -37,7 +37,7 @@ pub struct WindowHead {
     pub tid: Tid,
     pub waited: Waited,
     /// The CPUs, in the order of their records.
-    pub lanes: Vec<Lane>,
+    pub lanes: Vec<WindowLane>,
     /// CPUs whose records did not fit in this window.
     pub left_out: CpuSet,
     /// The growth of the steal clock of the sample's CPU (/proc/stat, in ticks) from the poll
@@ -58,7 +58,7 @@ pub enum Waited {
 
 /// The records of one CPU.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Lane {
+pub struct WindowLane {
     pub cpu: u16,
     /// From this instant on no record is missing.
     pub whole_from: MonotonicNs,

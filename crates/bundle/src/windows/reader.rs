@@ -10,7 +10,7 @@ use std::path::Path;
 
 /// The windows of a bundle.
 #[derive(Clone, Debug)]
-pub struct Windows {
+pub struct WindowsReader {
     /// The rule for keeping them, the missed ones, and names.
     pub document: WindowsDocument,
     /// The windows by phase and series, in each the highest latency first.
@@ -42,9 +42,9 @@ impl SavedWindow {
     }
 }
 
-impl Windows {
+impl WindowsReader {
     /// Opens the windows of a bundle; `None` without any. Damaged ones are skipped and listed.
-    pub fn open(bundle: &Path) -> Option<Windows> {
+    pub fn open(bundle: &Path) -> Option<WindowsReader> {
         let directory = Member::root(bundle).join(DIRECTORY);
         if !directory.exists() {
             return None;
@@ -81,7 +81,7 @@ impl Windows {
                 a.head.phase.cmp(&b.head.phase).then_with(|| a.head.series.cmp(&b.head.series));
             names.then_with(|| of(&a.head).cmp(&of(&b.head)))
         });
-        Some(Windows { document, windows, damage })
+        Some(WindowsReader { document, windows, damage })
     }
 
     /// Findings about limits of the windows.

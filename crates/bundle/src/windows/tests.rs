@@ -20,8 +20,11 @@ fn document() -> WindowsDocument {
 
 fn head(seq: u64, latency: i64, lanes: &[(u16, u32)]) -> WindowHead {
     let due = seq as i64 * 1_000_000;
-    let lane =
-        |(cpu, bytes): &(u16, u32)| Lane { cpu: *cpu, whole_from: MonotonicNs(due), bytes: *bytes };
+    let lane = |(cpu, bytes): &(u16, u32)| WindowLane {
+        cpu: *cpu,
+        whole_from: MonotonicNs(due),
+        bytes: *bytes,
+    };
     WindowHead {
         steal: None,
         phase: "main".to_owned(),
@@ -46,9 +49,9 @@ fn write(bundle: &Path) -> WindowsWriter {
 #[test]
 fn windows_are_read_back_latest_first() {
     let bundle = tempfile::tempdir().unwrap();
-    assert!(Windows::open(bundle.path()).is_none());
+    assert!(WindowsReader::open(bundle.path()).is_none());
     let writer = write(bundle.path());
-    let windows = Windows::open(bundle.path()).unwrap();
+    let windows = WindowsReader::open(bundle.path()).unwrap();
     assert_eq!(windows.damage, Vec::<String>::new());
     assert_eq!(
         windows.windows.iter().map(|window| window.head.sample.seq).collect::<Vec<_>>(),
@@ -60,7 +63,7 @@ fn windows_are_read_back_latest_first() {
     assert!(windows.findings().iter().any(|finding| finding.id == "windows-cut-off"));
     writer.remove(0).unwrap();
     writer.finish(&WindowsDocument { complete: true, ..document() }).unwrap();
-    let windows = Windows::open(bundle.path()).unwrap();
+    let windows = WindowsReader::open(bundle.path()).unwrap();
     assert_eq!((windows.windows.len(), windows.findings().len()), (1, 0));
 }
 
@@ -69,7 +72,7 @@ fn a_window_whose_records_do_not_match_its_head_is_refused() {
     let bundle = tempfile::tempdir().unwrap();
     let writer = write(bundle.path());
     assert!(writer.put(5, &head(1, 1, &[(0, 4)]), &[b"abc"]).is_err());
-    assert_eq!(Windows::open(bundle.path()).unwrap().windows.len(), 2);
+    assert_eq!(WindowsReader::open(bundle.path()).unwrap().windows.len(), 2);
 }
 
 #[test]
@@ -82,10 +85,10 @@ fn a_damaged_window_is_omitted_and_reported() {
     *bytes.last_mut().unwrap() ^= 1;
     fs::write(&path, &bytes).unwrap();
     // The head is valid: the records cannot be read.
-    let windows = Windows::open(bundle.path()).unwrap();
+    let windows = WindowsReader::open(bundle.path()).unwrap();
     assert!(windows.windows[1].read().unwrap_err().to_string().contains("records"));
     fs::write(&path, &whole[..whole.len() - 1]).unwrap();
-    let windows = Windows::open(bundle.path()).unwrap();
+    let windows = WindowsReader::open(bundle.path()).unwrap();
     assert_eq!(windows.windows.len(), 1);
     assert!(windows.damage[0].contains("000000.window"), "{:?}", windows.damage);
 }

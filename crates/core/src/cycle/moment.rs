@@ -1,6 +1,6 @@
 //! The state of a thread at an instant of a cycle.
 
-use super::TaskName;
+use super::TaskComm;
 use crate::{CauseKind, MonotonicNs, Nanos};
 
 /// The state of a thread at an instant of a cycle.
@@ -24,7 +24,7 @@ pub enum MomentKind {
     Preempted {
         by: u32,
         /// The name in the kernel (`comm`), untrusted.
-        name: TaskName,
+        name: TaskComm,
     },
     Asleep {
         part: CauseKind,
@@ -41,7 +41,7 @@ pub enum MomentKind {
     /// It ended: another thread may reuse its id.
     Exit {
         /// Its name at that time, untrusted.
-        name: TaskName,
+        name: TaskComm,
         /// As of wait(2); `None` if unknown.
         status: Option<u32>,
     },

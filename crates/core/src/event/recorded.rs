@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// A source with its losses: a CPU's buffer, or a thread's ring of test points.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Source {
+pub struct RecordedSource {
     /// `cpu 3`, or `points of name (tid 123)`.
     pub name: String,
     /// The CPU, for kernel events.
@@ -40,7 +40,7 @@ pub struct Recorded {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub comms: Vec<String>,
     /// The sources with their events and losses.
-    pub sources: Vec<Source>,
+    pub sources: Vec<RecordedSource>,
     /// Other gaps.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub missing: Vec<Missing>,

@@ -1,8 +1,8 @@
 use super::*;
-use crate::explain::{Explanation, Kind, LatencyInterval, Part};
+use crate::explain::{Explanation, LatencyInterval, Part, StartKind};
 use punctual_bundle::explanation::EventSource;
-use punctual_bundle::state::State;
-use punctual_bundle::{Bundle, Outcome, PhaseMeta, Planned, SeriesMeta};
+use punctual_bundle::state::SeriesState;
+use punctual_bundle::{Bundle, Outcome, PhaseMeta, PlannedRequests, SeriesMeta};
 use punctual_core::event::{Recorded, TaskName, Tid};
 use punctual_core::{Clock, ClockNs, CpuSet, Fact, MonotonicNs, Sample, SeriesData, SeriesShape};
 use punctual_stats::{PhaseView, RunView, SeriesView, summarize_run};
@@ -28,7 +28,7 @@ fn attached(name: &str, cycle: &str, scheduling: &str, requirements: &[&str]) ->
     }
 }
 
-fn state(latencies: &[i64]) -> State {
+fn state(latencies: &[i64]) -> SeriesState {
     let shape =
         SeriesShape { range: Nanos::MILLI, resolution: Nanos::MICRO, period: Some(Nanos::MILLI) };
     let mut data = SeriesData::new(shape);
@@ -38,7 +38,7 @@ fn state(latencies: &[i64]) -> State {
         data.record(&Sample { seq, due: ClockNs(due), woke, cpu: 0 }, (latency / MS) as u64);
     }
     let samples_kept = data.count();
-    State { data, usage: Fact::NotAsked, digest: None, samples_kept, log_bytes: 8 }
+    SeriesState { data, usage: Fact::NotAsked, digest: None, samples_kept, log_bytes: 8 }
 }
 
 fn phase() -> PhaseMeta {
@@ -50,7 +50,7 @@ fn summarized(outcome: Outcome, phase: PhaseView) -> Summary {
     let good = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/bundles/good");
     let mut manifest = Bundle::open(Path::new(good)).unwrap().manifest;
     manifest.ending.as_mut().unwrap().outcome = outcome;
-    let (planned, phases) = (&Planned::default(), &[phase]);
+    let (planned, phases) = (&PlannedRequests::default(), &[phase]);
     let (found, damage, recorded) = (&[], &[], None);
     let run = RunView { manifest: &manifest, planned, phases, found, damage, recorded };
     summarize_run(&run)
@@ -147,7 +147,7 @@ fn sample(due: i64, woke: i64, cause: Cause, prio: Option<i16>) -> Explained {
         evidence: vec![0],
         meanwhile: Vec::new(),
     };
-    let interval = LatencyInterval { tid: Tid(7), cpu: 0, due, woke, kind: Kind::Interval };
+    let interval = LatencyInterval { tid: Tid(7), cpu: 0, due, woke, kind: StartKind::Interval };
     Explained {
         phase: "p".to_owned(),
         series: "control/response".to_owned(),
@@ -191,7 +191,7 @@ fn control(latencies: Vec<i64>) -> Summary {
 
 #[test]
 fn samples_of_one_incident_count_once_with_its_first_cause() {
-    let own = Cause::OwnExecution { mode: crate::explain::Mode::User };
+    let own = Cause::OwnExecution { mode: crate::explain::CpuMode::User };
     let all = explanations(vec![
         // Two released while the first waited for the lock: their own time is not a cause.
         sample(2 * MS, 7 * MS, own, None),

@@ -1,33 +1,33 @@
 //! The delay of a cycle: the cause that took longer than in a typical cycle, with its culprit.
 
-use punctual_core::cycle::{Awaited, Cycle, TaskName, WokenBy};
+use punctual_core::cycle::{AwaitedWaker, Cycle, TaskComm, WokenBy};
 use punctual_core::{CauseKind, MAIN_PARTS, Nanos, Split};
 
 /// The main delay of a cycle.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Delay {
+pub struct MainDelay {
     pub part: CauseKind,
     /// The excess over a typical cycle.
     pub time: Nanos,
     /// The culprit, if known.
-    pub by: Option<By>,
+    pub by: Option<DelayingThread>,
     /// The thread slept for a time of its own choice, or until a timeout, in this system call.
     pub own_call: Option<u32>,
 }
 
 /// The thread that delayed a cycle.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct By {
+pub struct DelayingThread {
     pub tid: u32,
     /// Its name; empty if unknown.
-    pub name: TaskName,
+    pub name: TaskComm,
     /// Not shown by events: the task last seen on the CPU where the thread was to run.
     pub likely: bool,
 }
 
-impl By {
-    fn of(tid: u32, name: TaskName) -> By {
-        By { tid, name, likely: false }
+impl DelayingThread {
+    fn of(tid: u32, name: TaskComm) -> DelayingThread {
+        DelayingThread { tid, name, likely: false }
     }
 }
 
@@ -40,7 +40,7 @@ const CULPRIT: i64 = 2;
 const SHARED: i64 = 8;
 
 /// The main delay of this cycle; `typical`: the split of a cycle without a delay.
-pub fn find_delay(cycle: &Cycle, typical: &Split) -> Option<Delay> {
+pub fn find_delay(cycle: &Cycle, typical: &Split) -> Option<MainDelay> {
     let split = cycle.split();
     let longer = |part: &&CauseKind| split.of(**part) - typical.of(**part);
     let part = *MAIN_PARTS.iter().max_by_key(longer)?;
@@ -49,23 +49,24 @@ pub fn find_delay(cycle: &Cycle, typical: &Split) -> Option<Delay> {
     let by = match part {
         part if OTHERS.contains(&part) => {
             let culprit = cycle.culprit.filter(|one| is_share(one.time, SHARED));
-            culprit.map(|one| By::of(one.tid, one.name))
+            culprit.map(|one| DelayingThread::of(one.tid, one.name))
         }
         CauseKind::Lock => {
             let holder = cycle.holder.filter(|one| is_share(one.time, CULPRIT));
-            holder.map(|one| By::of(one.tid, one.name))
+            holder.map(|one| DelayingThread::of(one.tid, one.name))
         }
         CauseKind::Waiting | CauseKind::Stopped => {
-            let is_task = |one: &Awaited| one.by == WokenBy::Task && is_share(one.time, CULPRIT);
-            cycle.awaited.filter(is_task).map(|one| By::of(one.tid, one.name))
+            let is_task =
+                |one: &AwaitedWaker| one.by == WokenBy::Task && is_share(one.time, CULPRIT);
+            cycle.awaited.filter(is_task).map(|one| DelayingThread::of(one.tid, one.name))
         }
         CauseKind::Unknown => {
             let likely = cycle.likely.filter(|one| is_share(one.time, CULPRIT));
-            likely.map(|one| By { tid: one.tid, name: one.name, likely: true })
+            likely.map(|one| DelayingThread { tid: one.tid, name: one.name, likely: true })
         }
         _ => None,
     };
-    let slept = |one: &Awaited| one.by == WokenBy::Sleep && is_share(one.time, CULPRIT);
+    let slept = |one: &AwaitedWaker| one.by == WokenBy::Sleep && is_share(one.time, CULPRIT);
     let own_call = cycle
         .longest_call
         .filter(|(_, call)| match part {
@@ -74,5 +75,5 @@ pub fn find_delay(cycle: &Cycle, typical: &Split) -> Option<Delay> {
             _ => false,
         })
         .map(|(call, _)| call);
-    (time > Nanos::ZERO).then_some(Delay { part, time, by, own_call })
+    (time > Nanos::ZERO).then_some(MainDelay { part, time, by, own_call })
 }

@@ -1,13 +1,13 @@
 //! The consecutive cycles of a thread, once the wait that begins them is known.
 
-use super::{Inferred, Site};
+use super::{Inferred, WaitSite};
 use punctual_core::cycle::{Cycle, CycleKind, OpenCycle, SeriesKind, WaitingCall};
 use punctual_core::{ClockNs, MonotonicNs, Nanos, Unfinished};
 use std::collections::VecDeque;
 
 /// A cycle with its relation to the previous ones.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Measured {
+pub struct MeasuredCycle {
     /// From its release to its end.
     pub cycle: Cycle,
     /// How the start of a cycle is determined: by a due time, or, for cycles that another thread
@@ -36,7 +36,7 @@ pub struct NotEnded {
     pub passed: u64,
 }
 
-impl Measured {
+impl MeasuredCycle {
     /// Whether its response time is known: its release and its end.
     pub fn is_response_known(&self) -> bool {
         self.begins != Begins::Unknown && !self.may_have_ended
@@ -75,8 +75,8 @@ pub enum Begins {
 
 /// Combines the records of one thread into cycles.
 #[derive(Clone, Debug)]
-pub struct Follower {
-    site: Site,
+pub struct CycleFollower {
+    site: WaitSite,
     timed: bool,
     period: Option<Nanos>,
     pending: Option<Cycle>,
@@ -85,13 +85,13 @@ pub struct Follower {
     unknown: u64,
     /// The pending cycle has a wait in an unrecorded call within it.
     may_have_ended: bool,
-    runs: Runs,
+    runs: CycleRuns,
 }
 
-impl Follower {
+impl CycleFollower {
     /// A follower for the inferred cycles.
-    pub fn new(inferred: &Inferred) -> Follower {
-        Follower {
+    pub fn new(inferred: &Inferred) -> CycleFollower {
+        CycleFollower {
             site: inferred.site,
             timed: inferred.kind != CycleKind::Event,
             period: inferred.period.filter(|_| inferred.kind.is_periodic()),
@@ -99,13 +99,13 @@ impl Follower {
             last: None,
             unknown: 0,
             may_have_ended: false,
-            runs: Runs::default(),
+            runs: CycleRuns::default(),
         }
     }
 
     /// Takes the next record; returns a cycle once the next one begins. Waits that begin no cycle
     /// become part of it.
-    pub fn push(&mut self, record: Cycle) -> Option<Measured> {
+    pub fn push(&mut self, record: Cycle) -> Option<MeasuredCycle> {
         if !self.site.has(record.call) {
             self.may_have_ended |= self.pending.is_some() && !is_recorded(record.call);
             self.pending = self.pending.map(|pending| pending.followed_by(&record));
@@ -117,7 +117,7 @@ impl Follower {
 
     /// Returns the last cycle before a gap in the records: the number of releases before the next
     /// one is unknown.
-    pub fn break_off(&mut self) -> Option<Measured> {
+    pub fn break_off(&mut self) -> Option<MeasuredCycle> {
         let last = self.finish();
         self.last = None;
         last
@@ -154,12 +154,12 @@ impl Follower {
     }
 
     /// Returns the last cycle.
-    pub fn finish(&mut self) -> Option<Measured> {
+    pub fn finish(&mut self) -> Option<MeasuredCycle> {
         let last = self.pending.take()?;
         Some(self.follow(last))
     }
 
-    fn follow(&mut self, cycle: Cycle) -> Measured {
+    fn follow(&mut self, cycle: Cycle) -> MeasuredCycle {
         let begins = match (cycle.is_release_known(), self.timed) {
             (true, _) => Begins::Released,
             (false, false) => Begins::Returned,
@@ -170,7 +170,7 @@ impl Follower {
         if begins == Begins::Unknown {
             self.unknown += 1;
             let (period, skipped, overrun) = (None, 0, false);
-            return Measured { cycle, begins, period, skipped, overrun, may_have_ended };
+            return MeasuredCycle { cycle, begins, period, skipped, overrun, may_have_ended };
         }
         let distance = self.last.map(|last| cycle.release - last);
         let between = std::mem::take(&mut self.unknown);
@@ -181,7 +181,7 @@ impl Follower {
             _ => 0,
         };
         let period = distance.filter(|_| between == 0);
-        Measured { cycle, begins, period, skipped, overrun, may_have_ended }
+        MeasuredCycle { cycle, begins, period, skipped, overrun, may_have_ended }
     }
 }
 
@@ -195,20 +195,20 @@ const BEHIND: usize = 4_096;
 
 /// The cycles' run times in order of time: those that may contain a later release.
 #[derive(Clone, Default, Debug)]
-struct Runs {
-    all: VecDeque<Run>,
+struct CycleRuns {
+    all: VecDeque<CycleRun>,
     any: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Run {
+struct CycleRun {
     from: MonotonicNs,
     to: MonotonicNs,
     /// It is known to have run too long.
     overran: bool,
 }
 
-impl Runs {
+impl CycleRuns {
     /// Whether the release of this cycle passed during a previous one, as the first such release. A
     /// release that passed before the start of that cycle was late already. Adds the cycle to the
     /// previous ones.
@@ -225,7 +225,7 @@ impl Runs {
         if self.all.len() >= BEHIND {
             self.all.pop_front();
         }
-        self.all.push_back(Run { from: cycle.returned, to: cycle.again, overran: false });
+        self.all.push_back(CycleRun { from: cycle.returned, to: cycle.again, overran: false });
         overrun || first && passed
     }
 }

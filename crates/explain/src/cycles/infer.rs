@@ -1,6 +1,6 @@
 //! Infers from a thread's first waits which wait ends its cycles.
 
-use super::{CallNames, Site, kind_of};
+use super::{CallNames, WaitSite, kind_of};
 use punctual_core::cycle::{Cycle, CycleKind};
 use punctual_core::{CauseKind, Nanos};
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ const NEAR_LEAST: f64 = 1_000.0;
 pub struct Inferred {
     pub kind: CycleKind,
     /// The wait that they begin with.
-    pub site: Site,
+    pub site: WaitSite,
     /// The distance of releases, if constant.
     pub period: Option<Nanos>,
     /// The share of fitting releases, 0 to 1.
@@ -36,7 +36,7 @@ pub struct Constraint {
 
 /// An observed wait, to explain why none was chosen.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Candidate {
+pub struct CandidateWait {
     /// The wait with its release.
     pub inferred: Inferred,
     /// The total time of the thread in it.
@@ -51,12 +51,12 @@ pub fn infer(
     waits: &[Cycle],
     constraint: Constraint,
     names: &CallNames,
-) -> Result<Inferred, Vec<Candidate>> {
-    let mut sites: BTreeMap<(Site, CycleKind), Vec<&Cycle>> = BTreeMap::new();
+) -> Result<Inferred, Vec<CandidateWait>> {
+    let mut sites: BTreeMap<(WaitSite, CycleKind), Vec<&Cycle>> = BTreeMap::new();
     for wait in waits {
-        sites.entry((Site::of(wait.call, names), kind_of(wait, names))).or_default().push(wait);
+        sites.entry((WaitSite::of(wait.call, names), kind_of(wait, names))).or_default().push(wait);
     }
-    let mut candidates: Vec<Candidate> = sites
+    let mut candidates: Vec<CandidateWait> = sites
         .iter()
         .map(|((site, kind), cycles)| {
             let is_given = constraint.kind == Some(*kind);
@@ -65,7 +65,7 @@ pub fn infer(
         })
         .collect();
     candidates.sort_by_key(|candidate| std::cmp::Reverse(candidate.asleep));
-    let allowed = |candidate: &&Candidate| {
+    let allowed = |candidate: &&CandidateWait| {
         let of = &candidate.inferred;
         let fits =
             of.kind == CycleKind::Event || of.confidence >= SURE || constraint.kind.is_some();
@@ -74,8 +74,8 @@ pub fn infer(
             && fits
             && constraint.kind.is_none_or(|kind| kind == of.kind)
     };
-    let timed = |candidate: &&Candidate| candidate.inferred.kind != CycleKind::Event;
-    let asleep = |of: &Candidate| of.asleep.ns() as f64;
+    let timed = |candidate: &&CandidateWait| candidate.inferred.kind != CycleKind::Event;
+    let asleep = |of: &CandidateWait| of.asleep.ns() as f64;
     let by_timer = candidates.iter().filter(allowed).find(timed);
     let by_event = candidates.iter().filter(allowed).find(|candidate| !timed(candidate));
     // A timer may be the timeout of a wait for events, or a pause within the cycle.
@@ -89,7 +89,7 @@ pub fn infer(
 /// The minimum ratio of a thread's waits for events to those for its timer, for cycles of events.
 const MOSTLY: f64 = 4.0;
 
-fn candidate(site: Site, kind: CycleKind, cycles: &[&Cycle]) -> Candidate {
+fn candidate(site: WaitSite, kind: CycleKind, cycles: &[&Cycle]) -> CandidateWait {
     let asleep = cycles
         .iter()
         .fold(Nanos::ZERO, |sum, cycle| sum + Nanos((cycle.woken - cycle.entered).ns().max(0)));
@@ -105,7 +105,7 @@ fn candidate(site: Site, kind: CycleKind, cycles: &[&Cycle]) -> Candidate {
         _ => period_of(&releases),
     };
     let period = period.filter(|_| fitting >= SURE);
-    Candidate {
+    CandidateWait {
         inferred: Inferred { kind, site, period, confidence: fitting, cycles: cycles.len() },
         asleep,
         lock,

@@ -7,9 +7,9 @@ mod files;
 mod rules;
 mod seen;
 
-pub use files::{Opened, opened};
+pub use files::{OutputKind, opened};
 pub use rules::RULES;
-pub use seen::{Delay, Seen};
+pub use seen::{CycleStatistics, DelaySum};
 
 use punctual_core::cycle::CycleKind;
 use punctual_core::{Bytes, CpuSet, Fact, Finding, Nanos, Policy, Severity};
@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 /// All observations of a thread.
 pub struct Subject<'a> {
     pub kind: CycleKind,
-    pub seen: &'a Seen,
+    pub seen: &'a CycleStatistics,
     pub facts: &'a ThreadFacts,
     pub host: &'a HostFacts,
     /// The tasks of the same or a higher priority that ran while it was ready, with their times,
@@ -35,7 +35,7 @@ pub struct ThreadFacts {
     /// The maximum delay of its timers (/proc/PID/timerslack_ns).
     pub timer_slack: Fact<Nanos>,
     /// The memory of its process.
-    pub memory: Fact<Memory>,
+    pub memory: Fact<ProcessMemory>,
     /// Its timerfd expires at times of CLOCK_REALTIME.
     pub realtime_timerfd: bool,
     /// Evidence that it asks for its cycles.
@@ -54,13 +54,13 @@ pub struct ThreadFacts {
 
 /// `VmSize` and `VmLck` of a process.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Memory {
+pub struct ProcessMemory {
     pub mapped: Bytes,
     /// The locked part.
     pub locked: Bytes,
 }
 
-impl Memory {
+impl ProcessMemory {
     /// Whether it was locked as a whole: the rest are mappings that cannot be locked.
     pub fn is_locked(&self) -> bool {
         self.locked.get() >= self.mapped.get() / 2
@@ -70,28 +70,28 @@ impl Memory {
 /// System settings that every thread is subject to.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct HostFacts {
-    pub coarse_timers: Option<Violation>,
+    pub coarse_timers: Option<LintViolation>,
     /// The limit on real-time threads' share of a CPU.
-    pub limit: Option<(f64, Violation)>,
+    pub limit: Option<(f64, LintViolation)>,
 }
 
 /// A result of a rule of `punctual check`.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Violation {
+pub struct LintViolation {
     pub message: String,
     pub evidence: String,
     pub remedy: Option<String>,
 }
 
 /// A rule on the cycles of a program, with its remedy.
-pub struct Rule {
+pub struct CycleRule {
     /// Its name, in kebab case; never changed once released.
     pub id: &'static str,
     /// The severity, unless the finding is rare.
     pub severity: Severity,
     pub title: &'static str,
     /// Evaluates the rule for this thread.
-    pub evaluate: fn(&Subject<'_>) -> Option<Violation>,
+    pub evaluate: fn(&Subject<'_>) -> Option<LintViolation>,
     /// The number of cycles concerned; `None` if the rule is not about cycles.
     pub cycles: Option<fn(&Subject<'_>) -> u64>,
 }
@@ -101,7 +101,7 @@ const RARE: f64 = 0.01;
 
 /// All findings about a thread.
 pub fn lint(name: &str, thread: &Subject<'_>) -> Vec<Finding> {
-    let finding = |rule: &Rule| {
+    let finding = |rule: &CycleRule| {
         let found = (rule.evaluate)(thread)?;
         let cycles = rule.cycles.map(|cycles| cycles(thread) as f64);
         let rare = cycles.is_some_and(|cycles| cycles < RARE * thread.seen.cycles as f64);

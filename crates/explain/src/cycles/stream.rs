@@ -3,7 +3,7 @@
 //!
 //! The activity of a thread is divided at its waiting system calls or, without a record of calls,
 //! at its sleeps. The due time, start and end of a cycle are defined as there. Its time is
-//! attributed as far as events show it ([`Shown`]), and unknown otherwise. Events come in order of
+//! attributed as far as events show it ([`ShownKinds`]), and unknown otherwise. Events come in order of
 //! time; memory grows with threads and CPUs, up to a bound.
 
 mod calls;
@@ -13,20 +13,20 @@ mod shown;
 mod tests;
 mod thread;
 
-pub use calls::Calls;
-pub use shown::{Shown, missing};
+pub use calls::SyscallNumbers;
+pub use shown::{ShownKinds, missing};
 
-use crate::gaps::{Gaps, Scope};
+use crate::gaps::{Gaps, LossScope};
 use crate::threads::may_be_in_switch;
-use cpu::{Cpu, Expiry};
+use cpu::{Expiry, StreamCpu};
 use punctual_core::cycle::{
-    CallClass, Cycle, DescriptorSet, Gap, Moment, MomentKind, OpenCycle, TaskName, ThreadTimes,
+    CallClass, Cycle, DescriptorSet, Gap, Moment, MomentKind, OpenCycle, TaskComm, ThreadTimes,
     WaitingCall, WokenBy,
 };
 use punctual_core::event::{Futex, TaskState, signal};
 use punctual_core::{CauseKind, Event, EventKind, MAX_RT_PRIO, MonotonicNs};
 use std::collections::HashMap;
-use thread::{Phase, Readiness, Release, State, Thread, Waker};
+use thread::{Readiness, Release, StreamPhase, StreamThread, StreamThreadState, WaitWaker};
 
 /// The maximum number of timers with known expiry: far more than are ever started at once.
 const TIMERS: usize = 1 << 16;
@@ -39,7 +39,7 @@ const WAITING: usize = 64;
 /// A result of a stream.
 #[derive(Clone, Copy, PartialEq, Debug)]
 #[allow(clippy::large_enum_variant)] // nearly all are cycles, handed on one by one
-pub enum Found {
+pub enum StreamResult {
     Cycle(Cycle),
     /// The position of a thread in its cycle, before that ends.
     Moment(Moment),
@@ -52,13 +52,13 @@ pub enum Found {
 }
 
 /// Cycles from events in order of time.
-pub struct Stream {
-    calls: Calls,
-    shown: Shown,
+pub struct CycleStream {
+    calls: SyscallNumbers,
+    shown: ShownKinds,
     gaps: Gaps,
     now: MonotonicNs,
-    cpus: HashMap<u16, Cpu>,
-    threads: HashMap<u32, Thread>,
+    cpus: HashMap<u16, StreamCpu>,
+    threads: HashMap<u32, StreamThread>,
     /// The last priorities of threads that ended: their cycles are judged later.
     ended: HashMap<u32, i16>,
     selections: HashMap<u32, Option<(WaitingCall, bool)>>,
@@ -69,11 +69,11 @@ pub struct Stream {
     untracked: u64,
 }
 
-impl Stream {
+impl CycleStream {
     /// An empty stream. `gaps` are those of a complete recording: recorders report a loss only
     /// after events of other CPUs within it.
-    pub fn new(calls: Calls, shown: Shown, gaps: Gaps) -> Stream {
-        Stream {
+    pub fn new(calls: SyscallNumbers, shown: ShownKinds, gaps: Gaps) -> CycleStream {
+        CycleStream {
             calls,
             shown,
             gaps,
@@ -109,7 +109,7 @@ impl Stream {
         let again = thread.call.filter(|(call, _)| self.ends_cycle(tid, *call));
         let due = due.filter(|due| sleeps && *due < self.now);
         let open = thread.open(due, again.map(|(_, entered)| entered))?;
-        let is_whole = self.gaps.within(Scope::AnyCpu, open.entered, self.now).is_none();
+        let is_whole = self.gaps.within(LossScope::AnyCpu, open.entered, self.now).is_none();
         is_whole.then_some(open)
     }
 
@@ -119,7 +119,7 @@ impl Stream {
         thread.or_else(|| self.ended.get(&tid).copied())
     }
 
-    pub fn push(&mut self, event: &Event, take: &mut dyn FnMut(Found)) {
+    pub fn push(&mut self, event: &Event, take: &mut dyn FnMut(StreamResult)) {
         if event.what.group().is_none() {
             match event.what {
                 EventKind::Context { .. } if self.is_inside_switch(event) => self.switching(event),
@@ -198,17 +198,17 @@ impl Stream {
             EventKind::Exit => {
                 // Another thread may reuse its id.
                 let known = self.threads.get(&tid).map(|thread| thread.times(at));
-                known.iter().for_each(|times| take(Found::Times(tid, *times)));
+                known.iter().for_each(|times| take(StreamResult::Times(tid, *times)));
                 let known = known.is_some();
                 self.forget(tid);
-                let what = MomentKind::Exit { name: TaskName::default(), status: None };
+                let what = MomentKind::Exit { name: TaskComm::default(), status: None };
                 let moment = Moment { tid, begin: at, end: at, what, call: None, stack: None };
-                known.then(|| take(Found::Moment(moment)));
+                known.then(|| take(StreamResult::Moment(moment)));
             }
             EventKind::Exec => {
                 self.forget(tid);
                 let what = MomentKind::Exec;
-                take(Found::Moment(Moment {
+                take(StreamResult::Moment(Moment {
                     tid,
                     begin: at,
                     end: at,
@@ -221,7 +221,7 @@ impl Stream {
         }
     }
 
-    fn cpu(&mut self, number: u16) -> &mut Cpu {
+    fn cpu(&mut self, number: u16) -> &mut StreamCpu {
         self.cpus.entry(number).or_default()
     }
 
@@ -229,13 +229,13 @@ impl Stream {
     fn is_served(
         &mut self,
         event: &Event,
-        served: Option<(MonotonicNs, cpu::Served)>,
-        take: &mut dyn FnMut(Found),
+        served: Option<(MonotonicNs, cpu::ServedTime)>,
+        take: &mut dyn FnMut(StreamResult),
     ) {
         let thread = self.threads.get(&event.tid.0);
-        let gap = |thread: &Thread| thread.is_served_over(event.cpu, served?, event.at);
+        let gap = |thread: &StreamThread| thread.is_served_over(event.cpu, served?, event.at);
         if let Some(gap) = thread.and_then(gap) {
-            take(Found::Gap(gap));
+            take(StreamResult::Gap(gap));
         }
     }
 
@@ -245,7 +245,7 @@ impl Stream {
         all.map(|(tid, thread)| (*tid, thread.times(self.now))).collect()
     }
 
-    fn with(&mut self, tid: u32, change: impl FnOnce(&mut Thread)) {
+    fn with(&mut self, tid: u32, change: impl FnOnce(&mut StreamThread)) {
         if let Some(thread) = self.threads.get_mut(&tid) {
             change(thread);
         }
@@ -261,10 +261,10 @@ impl Stream {
     }
 
     /// Handles a gap: the time within it is unknown.
-    fn lost(&mut self, take: &mut dyn FnMut(Found)) {
+    fn lost(&mut self, take: &mut dyn FnMut(StreamResult)) {
         self.threads.clear();
         self.cpus.clear();
-        take(Found::Lost);
+        take(StreamResult::Lost);
     }
 
     fn unthrottled(&mut self, event: &Event) {
@@ -273,9 +273,9 @@ impl Stream {
         else {
             return;
         };
-        if thread.state == State::Ready(Readiness::Held) {
+        if thread.state == StreamThreadState::Ready(Readiness::Held) {
             thread.waited(cpu, event.at, self.shown.interrupts);
-            thread.state = State::Ready(Readiness::ByCpu);
+            thread.state = StreamThreadState::Ready(Readiness::ByCpu);
             thread.enqueued = Some(event.at);
         }
     }
@@ -289,17 +289,17 @@ impl Stream {
 
     fn switching(&mut self, event: &Event) {
         let at = self.now.max(event.at);
-        let Stream { cpus, threads, .. } = self;
+        let CycleStream { cpus, threads, .. } = self;
         let Some(cpu) = cpus.get(&event.cpu) else { return };
         let next = cpu.running.and_then(|tid| threads.get_mut(&tid));
-        if let Some(thread) = next.filter(|thread| thread.state == State::Running) {
+        if let Some(thread) = next.filter(|thread| thread.state == StreamThreadState::Running) {
             thread.switches(cpu, at);
         }
     }
 
     /// A CPU runs one task from switch to switch: an event of another task shows an unrecorded
     /// switch.
-    fn is_seen(&mut self, event: &Event, take: &mut dyn FnMut(Found)) {
+    fn is_seen(&mut self, event: &Event, take: &mut dyn FnMut(StreamResult)) {
         let Event { at, cpu: number, tid: seen, .. } = *event;
         let limited = self.shown.some_threads;
         let cpu = self.cpu(number);
@@ -317,7 +317,7 @@ impl Stream {
             self.arrives(event, seen.0, prio, take);
             self.cpu(number).waiting.retain(|tid| *tid != seen.0);
         }
-        let Stream { cpus, threads, .. } = self;
+        let CycleStream { cpus, threads, .. } = self;
         let cpu = cpus.entry(number).or_default();
         for tid in &cpu.waiting {
             if let Some(thread) = threads.get_mut(tid)
@@ -333,9 +333,10 @@ impl Stream {
 
     /// Some kernels show neither the wake-up on an idle CPU nor the switch from the idle task: the
     /// first event of a thread that slept ends its wake-up, and is an upper bound of it.
-    fn is_seen_after_its_sleep(&mut self, event: &Event, take: &mut dyn FnMut(Found)) {
+    fn is_seen_after_its_sleep(&mut self, event: &Event, take: &mut dyn FnMut(StreamResult)) {
         let Some(thread) = self.threads.get_mut(&event.tid.0) else { return };
-        let sleeps = matches!(thread.state, State::Asleep(_)) && thread.phase == Phase::Waiting;
+        let sleeps = matches!(thread.state, StreamThreadState::Asleep(_))
+            && thread.phase == StreamPhase::Waiting;
         if self.shown.calls || !sleeps || event.at <= thread.slept_at() {
             return;
         }
@@ -350,7 +351,7 @@ impl Stream {
         }
         self.timers.insert(timer, expires);
         // A handler starts some, in any interrupted task.
-        let served = self.cpus.get(&event.cpu).is_some_and(Cpu::serves);
+        let served = self.cpus.get(&event.cpu).is_some_and(StreamCpu::serves);
         let calls = self.shown.calls;
         if !served && !calls {
             self.thread(event.tid.0, event.cpu, event.at);
@@ -401,7 +402,7 @@ impl Stream {
         }
     }
 
-    fn thread(&mut self, tid: u32, cpu: u16, at: MonotonicNs) -> Option<&mut Thread> {
+    fn thread(&mut self, tid: u32, cpu: u16, at: MonotonicNs) -> Option<&mut StreamThread> {
         if tid == 0 {
             return None;
         }
@@ -409,7 +410,7 @@ impl Stream {
             self.untracked += 1;
             return None;
         }
-        Some(self.threads.entry(tid).or_insert_with(|| Thread::new(tid, cpu, at)))
+        Some(self.threads.entry(tid).or_insert_with(|| StreamThread::new(tid, cpu, at)))
     }
 
     fn enters(&mut self, event: &Event, number: u32, args: [u64; 2]) {
@@ -425,7 +426,7 @@ impl Stream {
             return;
         };
         thread.runs(event.cpu, cpu, at);
-        if restarts && thread.phase == Phase::Interrupted {
+        if restarts && thread.phase == StreamPhase::Interrupted {
             call = thread.cycle.call;
         }
         thread.call = Some((call, at));
@@ -444,13 +445,13 @@ impl Stream {
         }
     }
 
-    fn switches(&mut self, event: &Event, take: &mut dyn FnMut(Found)) {
+    fn switches(&mut self, event: &Event, take: &mut dyn FnMut(StreamResult)) {
         let EventKind::Switch { prev_prio, prev_state, next, next_prio } = event.what else {
             return;
         };
         let (at, number) = (event.at, event.cpu);
         let interrupts = self.shown.interrupts;
-        let Stream { cpus, threads, .. } = self;
+        let CycleStream { cpus, threads, .. } = self;
         let cpu = cpus.entry(number).or_default();
         cpu.prio.get_or_insert(prev_prio);
         let mut waiting = std::mem::take(&mut cpu.waiting);
@@ -460,7 +461,7 @@ impl Stream {
             if *tid != next.0 {
                 thread.waited(cpu, at, interrupts);
             }
-            *tid != next.0 && matches!(thread.state, State::Ready(_))
+            *tid != next.0 && matches!(thread.state, StreamThreadState::Ready(_))
         });
         cpu.waiting = waiting;
         let part = match next_prio {
@@ -475,7 +476,7 @@ impl Stream {
         cpu.switches(at, next.0, next_prio);
         cpu.leaving = Some(event.tid.0).filter(|leaves| *leaves != next.0 && next.0 != 0);
         if let Some(thread) = self.threads.get_mut(&event.tid.0)
-            && matches!(thread.state, State::Ready(Readiness::ByCpu))
+            && matches!(thread.state, StreamThreadState::Ready(Readiness::ByCpu))
         {
             let cpu = self.cpus.entry(number).or_default();
             thread.look(cpu, at);
@@ -494,7 +495,7 @@ impl Stream {
         state: TaskState,
         prio: i16,
         (part, by): (CauseKind, u32),
-        take: &mut dyn FnMut(Found),
+        take: &mut dyn FnMut(StreamResult),
     ) {
         let (at, tid) = (event.at, event.tid.0);
         if !self.shown.calls && self.thread(tid, event.cpu, at).is_none() {
@@ -554,10 +555,10 @@ impl Stream {
         let Some(thread) = self.threads.get_mut(&tid) else { return };
         match ends {
             // After a wake-up it continues to wait in the same call: it was not a release.
-            Some(_) if thread.phase == Phase::Woken => thread.phase = Phase::Waiting,
+            Some(_) if thread.phase == StreamPhase::Woken => thread.phase = StreamPhase::Waiting,
             Some((call, entered)) => {
                 let ended = thread.next_cycle(call, entered, within);
-                thread.phase = Phase::Waiting;
+                thread.phase = StreamPhase::Waiting;
                 self.ended(ended, take);
             }
             None => thread.pauses(at, within),
@@ -567,14 +568,15 @@ impl Stream {
     }
 
     /// Reports an ended cycle, except around missing events.
-    fn ended(&self, cycle: Option<Cycle>, take: &mut dyn FnMut(Found)) {
+    fn ended(&self, cycle: Option<Cycle>, take: &mut dyn FnMut(StreamResult)) {
         let Some(cycle) = cycle else { return };
-        let gap = self.gaps.within(Scope::AnyCpu, cycle.entered.min(cycle.release), cycle.again);
-        take(if gap.is_some() { Found::Lost } else { Found::Cycle(cycle) });
+        let gap =
+            self.gaps.within(LossScope::AnyCpu, cycle.entered.min(cycle.release), cycle.again);
+        take(if gap.is_some() { StreamResult::Lost } else { StreamResult::Cycle(cycle) });
     }
 
     /// A task gets a CPU.
-    fn arrives(&mut self, event: &Event, tid: u32, prio: i16, take: &mut dyn FnMut(Found)) {
+    fn arrives(&mut self, event: &Event, tid: u32, prio: i16, take: &mut dyn FnMut(StreamResult)) {
         let (at, number) = (event.at, event.cpu);
         if !self.shown.calls && self.thread(tid, number, at).is_none() {
             return;
@@ -583,27 +585,27 @@ impl Stream {
         let (Some(thread), Some(cpu)) = (self.threads.get_mut(&tid), self.cpus.get(&number)) else {
             return;
         };
-        if matches!(thread.state, State::Ready(_)) && thread.cpu == number {
+        if matches!(thread.state, StreamThreadState::Ready(_)) && thread.cpu == number {
             thread.waited(cpu, at, interrupts);
         }
         thread.prio = Some(prio);
         thread.runs_on(number);
-        let woken = thread.is_woken && matches!(thread.state, State::Ready(_));
+        let woken = thread.is_woken && matches!(thread.state, StreamThreadState::Ready(_));
         thread.runs(number, cpu, at);
         thread.returns_from = woken.then_some(at);
         if let Some(moment) = thread.end_moment(at) {
-            take(Found::Moment(moment));
+            take(StreamResult::Moment(moment));
         }
         if let Some(gap) = thread.end_gap(at) {
-            take(Found::Gap(gap));
+            take(StreamResult::Gap(gap));
         }
         if calls {
             return;
         }
-        if thread.phase == Phase::Waiting {
+        if thread.phase == StreamPhase::Waiting {
             thread.is_released_unseen(at);
         }
-        if thread.phase == Phase::Woken {
+        if thread.phase == StreamPhase::Woken {
             thread.returns(at);
         }
         // Timers that it starts from now on are for its next sleep.
@@ -612,7 +614,7 @@ impl Stream {
     }
 
     /// The waker of this event, with the timer.
-    fn release(&self, event: &Event, thread: &Thread) -> Release {
+    fn release(&self, event: &Event, thread: &StreamThread) -> Release {
         let (at, tid) = (event.at, event.tid.0);
         let cpu = self.cpus.get(&event.cpu);
         let expiring = cpu.and_then(|cpu| cpu.expiring);
@@ -631,7 +633,7 @@ impl Stream {
         };
         let due = expiring.map_or(at, |expiry| expiry.due.min(at));
         let timer = expiring.map_or(0, |expiry| expiry.timer);
-        Release { due, woken: at, waker: Waker { by, tid }, timer }
+        Release { due, woken: at, waker: WaitWaker { by, tid }, timer }
     }
 
     /// A thread is woken, or enqueued.
@@ -643,7 +645,7 @@ impl Stream {
         let Some(thread) = self.threads.get_mut(&task) else { return };
         thread.prio = Some(prio);
         match thread.state {
-            State::Ready(_) => {
+            StreamThreadState::Ready(_) => {
                 if enqueued {
                     thread.enqueued.get_or_insert(at);
                     if thread.cpu != target {
@@ -652,20 +654,20 @@ impl Stream {
                 }
                 return;
             }
-            State::Running | State::Unseen => {
+            StreamThreadState::Running | StreamThreadState::Unseen => {
                 if !enqueued && (thread.call.is_some() || !self.shown.calls) {
                     thread.early = Some(release);
                 }
                 return;
             }
-            State::Asleep(_) => {}
+            StreamThreadState::Asleep(_) => {}
         }
         // The wake-up began before it slept.
         if let Some(early) = thread.early.take().filter(|_| enqueued) {
             release = Release { woken: at, ..early };
         }
         let here = self.cpus.get(&event.cpu);
-        if thread.phase == Phase::Waiting {
+        if thread.phase == StreamPhase::Waiting {
             thread.release(release, here);
         } else {
             let completed = here.is_some_and(|cpu| cpu.completed);
@@ -694,7 +696,7 @@ impl Stream {
     fn moves(&mut self, at: MonotonicNs, task: u32, to: u16) {
         let Some(thread) = self.threads.get_mut(&task) else { return };
         thread.is_moved();
-        if matches!(thread.state, State::Ready(_)) && thread.cpu != to {
+        if matches!(thread.state, StreamThreadState::Ready(_)) && thread.cpu != to {
             self.moves_to(at, task, to);
         }
     }
@@ -702,7 +704,7 @@ impl Stream {
     /// A ready thread is moved to another CPU, which delays it from now on.
     fn moves_to(&mut self, at: MonotonicNs, task: u32, to: u16) {
         let interrupts = self.shown.interrupts;
-        let Stream { cpus, threads, .. } = self;
+        let CycleStream { cpus, threads, .. } = self;
         let Some(thread) = threads.get_mut(&task) else { return };
         if let Some(from) = cpus.get_mut(&thread.cpu) {
             thread.waited(from, at, interrupts);
@@ -717,7 +719,7 @@ impl Stream {
         }
     }
 
-    fn returns(&mut self, event: &Event, result: i64, take: &mut dyn FnMut(Found)) {
+    fn returns(&mut self, event: &Event, result: i64, take: &mut dyn FnMut(StreamResult)) {
         let (at, tid) = (event.at, event.tid.0);
         let site = self.threads.get(&tid).and_then(|thread| thread.call);
         let ends = site.is_some_and(|(call, _)| self.ends_cycle(tid, call));
@@ -730,15 +732,15 @@ impl Stream {
         }
         thread.runs(event.cpu, cpu, at);
         let Some((call, entered)) = thread.call else { return };
-        if matches!(thread.phase, Phase::Waiting | Phase::Woken)
+        if matches!(thread.phase, StreamPhase::Waiting | StreamPhase::Woken)
             && self.calls.interrupted(call, result, thread.cycle.by)
         {
-            (thread.phase, thread.call) = (Phase::Interrupted, None);
+            (thread.phase, thread.call) = (StreamPhase::Interrupted, None);
             return;
         }
-        if thread.phase == Phase::Waiting {
+        if thread.phase == StreamPhase::Waiting {
             thread.is_released_unseen(at);
-        } else if ends && !thread.slept && thread.phase != Phase::Woken {
+        } else if ends && !thread.slept && thread.phase != StreamPhase::Woken {
             let passed = thread.passed(call, at, result, self.calls.is_sleep(call));
             if let Some(release) = passed.or(thread.early) {
                 let within = self.calls.part_of_sleep(call, TaskState::Sleeping);
@@ -758,13 +760,13 @@ impl Stream {
 }
 
 /// It waits for this CPU. Beyond the limit of waiters, the reason is unknown.
-fn takes_place(cpu: &mut Cpu, thread: &mut Thread, tid: u32) {
+fn takes_place(cpu: &mut StreamCpu, thread: &mut StreamThread, tid: u32) {
     if cpu.waiting.contains(&tid) {
         return;
     }
     if cpu.waiting.len() < WAITING {
         cpu.waiting.push(tid);
-    } else if thread.state == State::Ready(Readiness::ByCpu) {
-        thread.state = State::Ready(Readiness::For(CauseKind::Unknown, 0));
+    } else if thread.state == StreamThreadState::Ready(Readiness::ByCpu) {
+        thread.state = StreamThreadState::Ready(Readiness::For(CauseKind::Unknown, 0));
     }
 }

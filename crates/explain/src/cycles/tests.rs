@@ -1,8 +1,8 @@
 use super::*;
 use proptest::prelude::*;
 use punctual_core::cycle::{
-    Awaited, CallSet, Culprit, DescriptorSet, LockEvidence, LockHolder, OpenCycle, SeriesKind,
-    TaskName, WaitingCall,
+    AwaitedWaker, CallSet, CycleCulprit, DescriptorSet, LockEvidence, LockHolder, OpenCycle,
+    SeriesKind, TaskComm, WaitingCall,
 };
 use punctual_core::{CauseKind, MonotonicNs, Nanos, Split};
 
@@ -34,7 +34,7 @@ pub(super) fn cycle(call: (u32, u16), by: WokenBy, entered: i64, release: i64, t
         by,
         timer: 0,
         waker: 9,
-        waker_name: TaskName::default(),
+        waker_name: TaskComm::default(),
         wait_is: CauseKind::Waiting,
         reclaimed: Nanos::ZERO,
         faulted: Nanos::ZERO,
@@ -95,8 +95,8 @@ fn releases_that_passed_are_counted() {
     let cycles = thread(1_000_000, &works);
     let found = inferred(&cycles);
     assert_eq!(found.period, Some(Nanos::MILLI));
-    let mut follower = Follower::new(&found);
-    let mut all: Vec<Measured> = cycles.iter().filter_map(|one| follower.push(*one)).collect();
+    let mut follower = CycleFollower::new(&found);
+    let mut all: Vec<MeasuredCycle> = cycles.iter().filter_map(|one| follower.push(*one)).collect();
     all.extend(follower.finish());
     assert_eq!(all.len(), 50);
     assert_eq!(all.iter().map(|one| one.skipped).sum::<u64>(), 3);
@@ -111,12 +111,12 @@ fn a_release_that_passes_while_late_is_an_overrun() {
     ];
     let found = Inferred {
         kind: CycleKind::Absolute,
-        site: Site::of(cycles[0].call, &names()),
+        site: WaitSite::of(cycles[0].call, &names()),
         period: Some(Nanos(1_000)),
         confidence: 1.0,
         cycles: 2,
     };
-    let mut follower = Follower::new(&found);
+    let mut follower = CycleFollower::new(&found);
     let all: Vec<_> = cycles.iter().filter_map(|one| follower.push(*one)).collect();
     assert_eq!(all.len(), 1);
     assert!(follower.finish().is_some_and(|last| last.overrun && last.skipped == 0));
@@ -142,7 +142,7 @@ fn a_wait_in_an_unrecorded_call_with_another_end_leaves_the_end_of_the_cycle_ope
             records.iter().filter(|one| one.by == WokenBy::Sleep).copied().collect();
         follow(&records, &inferred(&sleeps))
     };
-    let open = |all: &[Measured]| all.iter().filter(|one| one.may_have_ended).count();
+    let open = |all: &[MeasuredCycle]| all.iter().filter(|one| one.may_have_ended).count();
     let unrecorded = measured(WaitingCall::NOT_RECORDED);
     assert_eq!((unrecorded.len(), open(&unrecorded)), (20, 5));
     assert!(unrecorded[1].may_have_ended && !unrecorded[1].is_response_known());
@@ -150,9 +150,9 @@ fn a_wait_in_an_unrecorded_call_with_another_end_leaves_the_end_of_the_cycle_ope
     assert_eq!(open(&measured(SLEEP)), 0);
 }
 
-fn follow(cycles: &[Cycle], inferred: &Inferred) -> Vec<Measured> {
-    let mut follower = Follower::new(inferred);
-    let mut all: Vec<Measured> = cycles.iter().filter_map(|one| follower.push(*one)).collect();
+fn follow(cycles: &[Cycle], inferred: &Inferred) -> Vec<MeasuredCycle> {
+    let mut follower = CycleFollower::new(inferred);
+    let mut all: Vec<MeasuredCycle> = cycles.iter().filter_map(|one| follower.push(*one)).collect();
     all.extend(follower.finish());
     all
 }
@@ -307,8 +307,8 @@ proptest! {
         // Long waits within cycles that hardly sleep would suggest a thread that waits for events.
         let timed = Constraint { kind: Some(CycleKind::Absolute) };
         let found = infer(&records, timed, &names()).expect("it sleeps until fixed times");
-        let mut follower = Follower::new(&found);
-        let mut all: Vec<Measured> = records.iter().filter_map(|one| follower.push(*one)).collect();
+        let mut follower = CycleFollower::new(&found);
+        let mut all: Vec<MeasuredCycle> = records.iter().filter_map(|one| follower.push(*one)).collect();
         all.extend(follower.finish());
         prop_assert_eq!(all.len(), works.len());
         for (one, (_, inner)) in all.iter().zip(&works) {
@@ -334,7 +334,7 @@ proptest! {
             })
             .collect();
         if let Ok(found) = infer(&cycles, Constraint::default(), &names()) {
-            let mut follower = Follower::new(&found);
+            let mut follower = CycleFollower::new(&found);
             cycles.iter().for_each(|one| {
                 let _ = follower.push(*one);
             });
@@ -379,7 +379,7 @@ fn sleeps_with_a_constant_period_are_absolute_despite_a_relative_flag() {
 
 #[test]
 fn the_excess_over_the_typical_cycle_is_its_delay() {
-    let name = TaskName::default();
+    let name = TaskComm::default();
     let (wake, run) = (Split::default(), Split::default());
     let quiet = Cycle { wake, run, ..cycle((SLEEP, 1), WokenBy::Sleep, 0, 1_000, 0) };
     let mut typical = Split::default();
@@ -391,10 +391,10 @@ fn the_excess_over_the_typical_cycle_is_its_delay() {
         run.add(part, Nanos(ns));
         find_delay(&Cycle { run, ..cycle }, &typical)
     };
-    let ran = |ns| Some(Culprit { tid: 9, name, time: Nanos(ns), behind: Nanos(ns) });
+    let ran = |ns| Some(CycleCulprit { tid: 9, name, time: Nanos(ns), behind: Nanos(ns) });
     let of = |part, ns, by: Option<u32>| {
-        let by = by.map(|tid| By { tid, name, likely: false });
-        Some(Delay { part, time: Nanos(ns), by, own_call: None })
+        let by = by.map(|tid| DelayingThread { tid, name, likely: false });
+        Some(MainDelay { part, time: Nanos(ns), by, own_call: None })
     };
     let behind = |ns| found(CauseKind::Runqueue, 1_100, Cycle { culprit: ran(ns), ..quiet });
     assert_eq!(behind(130), of(CauseKind::Runqueue, 1_000, Some(9)), "others share the delay");
@@ -407,7 +407,7 @@ fn the_excess_over_the_typical_cycle_is_its_delay() {
     assert_eq!(held(400), of(CauseKind::Lock, 800, Some(6)));
     assert_eq!(held(399), of(CauseKind::Lock, 800, None));
     let waits = |by, ns| {
-        let awaited = Some(Awaited { by, tid: 8, name, time: Nanos(ns) });
+        let awaited = Some(AwaitedWaker { by, tid: 8, name, time: Nanos(ns) });
         found(CauseKind::Waiting, 600, Cycle { awaited, ..quiet })
     };
     assert_eq!(waits(WokenBy::Task, 300), of(CauseKind::Waiting, 600, Some(8)));
@@ -423,7 +423,7 @@ fn the_excess_over_the_typical_cycle_is_its_delay() {
 fn an_open_cycle_has_a_lower_bound_in_each_series() {
     let cycles = thread(1_000_000, &[100_000; 40]);
     let found = inferred(&cycles);
-    let mut follower = Follower::new(&found);
+    let mut follower = CycleFollower::new(&found);
     let last = *cycles.last().expect("some");
     cycles.into_iter().for_each(|cycle| _ = follower.push(cycle));
     let release = last.release + Nanos::MILLI;

@@ -1,6 +1,6 @@
 //! Descriptions of entries.
 
-use super::{Key, Sum};
+use super::{EntryKey, EntrySum};
 use punctual_core::Nanos;
 use punctual_core::entry::{
     EntryKind, Originator, SOFTIRQS, Served, TICK_DEPENDENCIES, Vector, Via,
@@ -67,7 +67,7 @@ impl EntryNames {
         }
     }
 
-    pub(super) fn row(&self, key: &Key, sum: &Sum) -> EntryRow {
+    pub(super) fn row(&self, key: &EntryKey, sum: &EntrySum) -> EntryRow {
         let kind = self.kind(key);
         let is_shown = !matches!(kind, EntryKind::Tick | EntryKind::Observer);
         let shown = sum.originator.filter(|_| is_shown);
@@ -89,7 +89,7 @@ impl EntryNames {
         }
     }
 
-    fn kind(&self, key: &Key) -> EntryKind {
+    fn kind(&self, key: &EntryKey) -> EntryKind {
         let function = (key.function != 0).then(|| self.symbol(key.function));
         let is = |names: &[&str]| function.as_deref().is_some_and(|name| names.contains(&name));
         match key.served {
@@ -123,7 +123,7 @@ impl EntryNames {
         }
     }
 
-    fn what(&self, kind: EntryKind, key: &Key, dependency: u32) -> String {
+    fn what(&self, kind: EntryKind, key: &EntryKey, dependency: u32) -> String {
         let function = (key.function != 0).then(|| self.symbol(key.function));
         match (kind, key.served, function) {
             (EntryKind::Observer, ..) => "threads of punctual, and what they cause".to_owned(),

@@ -13,10 +13,10 @@ mod tests;
 
 pub use named::TRACEPOINTS;
 
-use frame::{Cpu, Frame, Level, Origin};
-use kept::Kept;
-use named::{Named, Said};
-use punctual_core::cycle::TaskName;
+use frame::{EntryFrame, EntryLevel, FrameCpu, Origin};
+use kept::PendingValues;
+use named::{EventContent, NamedFields};
+use punctual_core::cycle::TaskComm;
 use punctual_core::entry::{
     Entry, EntryCounts, KernelFunctions, OwnCount, OwnEntry, Served, Vector, Via,
 };
@@ -29,9 +29,9 @@ const OWN: usize = 16_384;
 const REMOTE_SHOOTDOWN: u64 = 1;
 
 /// Properties of tasks.
-pub trait Tasks {
+pub trait TaskProperties {
     /// The name of a task; empty if unknown.
-    fn name(&self, tid: u32) -> TaskName;
+    fn name(&self, tid: u32) -> TaskComm;
     fn is_kernel(&self, tid: u32) -> bool;
 }
 
@@ -40,33 +40,33 @@ pub struct EntryStream {
     chosen: CpuSet,
     functions: KernelFunctions,
     vectors: BTreeMap<u8, Vector>,
-    named: Named,
-    cpus: BTreeMap<u16, Cpu>,
+    named: NamedFields,
+    cpus: BTreeMap<u16, FrameCpu>,
     /// Pending IPIs by CPU and purpose.
-    sent: Kept<(u32, Purpose)>,
-    calls: Kept<u64>,
-    timers: Kept<u64>,
-    works: Kept<u64>,
-    woken: Kept<u32>,
+    sent: PendingValues<(u32, IpiPurpose)>,
+    calls: PendingValues<u64>,
+    timers: PendingValues<u64>,
+    works: PendingValues<u64>,
+    woken: PendingValues<u32>,
     /// Tasks with a wake-up in progress.
-    waking: Kept<u32>,
-    own: BTreeMap<(u32, u32, OwnEntry), (TaskName, u64)>,
+    waking: PendingValues<u32>,
+    own: BTreeMap<(u32, u32, OwnEntry), (TaskComm, u64)>,
 }
 
 /// The purpose of an IPI, as far as its vector shows it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-enum Purpose {
+enum IpiPurpose {
     Reschedule,
     Call,
     IrqWork,
 }
 
-impl Purpose {
-    fn of(vector: Vector) -> Option<Purpose> {
+impl IpiPurpose {
+    fn of(vector: Vector) -> Option<IpiPurpose> {
         match vector {
-            Vector::Reschedule => Some(Purpose::Reschedule),
-            Vector::CallFunction | Vector::CallFunctionSingle => Some(Purpose::Call),
-            Vector::IrqWork => Some(Purpose::IrqWork),
+            Vector::Reschedule => Some(IpiPurpose::Reschedule),
+            Vector::CallFunction | Vector::CallFunctionSingle => Some(IpiPurpose::Call),
+            Vector::IrqWork => Some(IpiPurpose::IrqWork),
             _ => None,
         }
     }
@@ -74,7 +74,7 @@ impl Purpose {
 
 /// The receiver of entries, with the names.
 struct Out<'a> {
-    tasks: &'a dyn Tasks,
+    tasks: &'a dyn TaskProperties,
     take: &'a mut dyn FnMut(Entry),
 }
 
@@ -91,27 +91,27 @@ impl EntryStream {
             let known = Vector::ALL.iter().find(|vector| vector.tracepoint() == name);
             Some((*number, *known?))
         };
-        let mut cpus: BTreeMap<u16, Cpu> = BTreeMap::new();
+        let mut cpus: BTreeMap<u16, FrameCpu> = BTreeMap::new();
         for cpu in chosen.iter().filter_map(|cpu| u16::try_from(cpu).ok()) {
-            cpus.insert(cpu, Cpu { is_chosen: true, ..Cpu::default() });
+            cpus.insert(cpu, FrameCpu { is_chosen: true, ..FrameCpu::default() });
         }
         EntryStream {
             chosen: chosen.clone(),
             functions,
             vectors: vectors.iter().filter_map(vector).collect(),
-            named: Named::of(formats),
+            named: NamedFields::of(formats),
             cpus,
-            sent: Kept::default(),
-            calls: Kept::default(),
-            timers: Kept::default(),
-            works: Kept::default(),
-            woken: Kept::default(),
-            waking: Kept::default(),
+            sent: PendingValues::default(),
+            calls: PendingValues::default(),
+            timers: PendingValues::default(),
+            works: PendingValues::default(),
+            woken: PendingValues::default(),
+            waking: PendingValues::default(),
             own: BTreeMap::new(),
         }
     }
 
-    pub fn push(&mut self, event: &Event, tasks: &dyn Tasks, take: &mut dyn FnMut(Entry)) {
+    pub fn push(&mut self, event: &Event, tasks: &dyn TaskProperties, take: &mut dyn FnMut(Entry)) {
         let out = &mut Out { tasks, take };
         match event.what {
             EventKind::Lost { count, .. } => self.lose(event.cpu, count),
@@ -129,11 +129,11 @@ impl EntryStream {
                 let cpu = self.cpu(event);
                 cpu.interrupts_ended();
                 let raised = cpu.raised.get_mut(usize::from(vector)).and_then(Option::take);
-                cpu.open(event, Level::Soft, Served::Softirq(vector.into()), raised);
+                cpu.open(event, EntryLevel::Soft, Served::Softirq(vector.into()), raised);
             }
             EventKind::SoftirqExit { .. } => {
                 self.cpu(event).interrupts_ended();
-                self.close(event, Level::Soft, out);
+                self.close(event, EntryLevel::Soft, out);
             }
             EventKind::Waking { task, .. } => {
                 let origin = self.origin(event);
@@ -192,11 +192,11 @@ impl EntryStream {
         self.own.iter().map(one).collect()
     }
 
-    fn chosen_cpu(&self, cpu: usize) -> Option<&Cpu> {
+    fn chosen_cpu(&self, cpu: usize) -> Option<&FrameCpu> {
         u16::try_from(cpu).ok().and_then(|cpu| self.cpus.get(&cpu))
     }
 
-    fn cpu(&mut self, event: &Event) -> &mut Cpu {
+    fn cpu(&mut self, event: &Event) -> &mut FrameCpu {
         self.cpus.entry(event.cpu).or_default()
     }
 
@@ -220,7 +220,7 @@ impl EntryStream {
         let cpu = self.cpus.get(&event.cpu);
         let of_thread =
             Origin { at: event.at, tid: Some(event.tid.0), cpu: event.cpu.into(), via: None };
-        let Some(frame) = cpu.and_then(Cpu::interrupt) else { return of_thread };
+        let Some(frame) = cpu.and_then(FrameCpu::interrupt) else { return of_thread };
         let via = frame.via();
         match frame.current() {
             Some(origin) => Origin { at: event.at, via, ..origin },
@@ -237,7 +237,7 @@ impl EntryStream {
 
     fn vector(&mut self, event: &Event, number: u8) {
         let Some(vector) = self.vectors.get(&number).copied() else { return };
-        let purpose = Purpose::of(vector);
+        let purpose = IpiPurpose::of(vector);
         let sent = purpose.and_then(|purpose| self.sent.remove(&(event.cpu.into(), purpose)));
         let cpu = self.cpu(event);
         cpu.counts.vectors[vector as usize] += 1;
@@ -246,15 +246,15 @@ impl EntryStream {
 
     fn end_interrupt(&mut self, event: &Event, out: &mut Out<'_>) {
         if self.cpu(event).ends_interrupt() {
-            self.close(event, Level::Hard, out);
+            self.close(event, EntryLevel::Hard, out);
         }
     }
 
-    fn close(&mut self, event: &Event, level: Level, out: &mut Out<'_>) {
+    fn close(&mut self, event: &Event, level: EntryLevel, out: &mut Out<'_>) {
         let cpu = self.cpus.entry(event.cpu).or_default();
         let Some(frame) = cpu.frames[level as usize].take() else { return };
         let took = event.at - frame.begin;
-        let dependency = if level == Level::Hard { cpu.dependency } else { 0 };
+        let dependency = if level == EntryLevel::Hard { cpu.dependency } else { 0 };
         let own = (took - frame.inner).max(Nanos::ZERO);
         if cpu.is_chosen {
             out.emit(event, &frame, Piece { begin: frame.begin, own, further: false, dependency });
@@ -264,7 +264,7 @@ impl EntryStream {
         }
     }
 
-    fn end_function(&mut self, event: &Event, level: Level, out: &mut Out<'_>) {
+    fn end_function(&mut self, event: &Event, level: EntryLevel, out: &mut Out<'_>) {
         let cpu = self.cpus.entry(event.cpu).or_default();
         let is_chosen = cpu.is_chosen;
         let Some(frame) = cpu.frames[level as usize].as_mut() else { return };
@@ -299,8 +299,8 @@ impl EntryStream {
     fn switch(&mut self, event: &Event, state: TaskState, next: u32, out: &mut Out<'_>) {
         self.cpu(event).interrupts_ended();
         // A softirq that is switched away from runs in a task (PREEMPT_RT).
-        self.close(event, Level::Soft, out);
-        self.close(event, Level::Task, out);
+        self.close(event, EntryLevel::Soft, out);
+        self.close(event, EntryLevel::Task, out);
         let woken = self.woken.get(&next);
         let kernel = next != 0 && out.tasks.is_kernel(next);
         let cpu = self.cpu(event);
@@ -313,12 +313,12 @@ impl EntryStream {
         }
         if next != 0 {
             // Its name is the one at its end.
-            let served = Served::Task { name: TaskName::default(), kernel };
-            cpu.open(event, Level::Task, served, woken);
+            let served = Served::Task { name: TaskComm::default(), kernel };
+            cpu.open(event, EntryLevel::Task, served, woken);
         }
     }
 
-    fn own(&mut self, event: &Event, what: OwnEntry, tasks: &dyn Tasks) {
+    fn own(&mut self, event: &Event, what: OwnEntry, tasks: &dyn TaskProperties) {
         let (cpu, tid) = (u32::from(event.cpu), event.tid.0);
         if !self.is_chosen(cpu) {
             return;
@@ -333,60 +333,61 @@ impl EntryStream {
         }
     }
 
-    fn take_named(&mut self, event: &Event, named: Said, out: &mut Out<'_>) {
+    fn take_named(&mut self, event: &Event, named: EventContent, out: &mut Out<'_>) {
         match named {
-            Said::Ipi { target, callback } if self.is_chosen(target) => {
+            EventContent::Ipi { target, callback } if self.is_chosen(target) => {
                 let purpose = match callback {
-                    0 => Purpose::Reschedule,
-                    callback if callback == self.functions.call_function => Purpose::Call,
-                    _ => Purpose::IrqWork,
+                    0 => IpiPurpose::Reschedule,
+                    callback if callback == self.functions.call_function => IpiPurpose::Call,
+                    _ => IpiPurpose::IrqWork,
                 };
                 let origin = self.origin(event);
                 self.sent.insert((target, purpose), origin);
             }
-            Said::CallQueued { target, call } if self.is_chosen(target) => {
+            EventContent::CallQueued { target, call } if self.is_chosen(target) => {
                 let origin = self.origin(event);
                 self.calls.insert(call, origin);
             }
-            Said::CallEntry { function, call } if call != 0 => {
+            EventContent::CallEntry { function, call } if call != 0 => {
                 let called = self.calls.remove(&call);
                 let is_shootdown = function == self.functions.shootdown && function != 0;
                 let cpu = self.cpu(event);
                 cpu.counts.shootdowns += u64::from(is_shootdown);
                 // Called by the idle task: no interrupt arrived.
-                if cpu.frames[Level::Hard as usize].is_none() {
+                if cpu.frames[EntryLevel::Hard as usize].is_none() {
                     cpu.begin_interrupt(event, Served::Call, None);
                 }
-                cpu.begin_function(event.at, Level::Hard, function, called);
+                cpu.begin_function(event.at, EntryLevel::Hard, function, called);
             }
-            Said::CallExit { call } if call != 0 => {
-                self.end_function(event, Level::Hard, out);
-                let frame = self.cpu(event).frames[Level::Hard as usize].as_ref();
+            EventContent::CallExit { call } if call != 0 => {
+                self.end_function(event, EntryLevel::Hard, out);
+                let frame = self.cpu(event).frames[EntryLevel::Hard as usize].as_ref();
                 if frame.is_some_and(|frame| frame.served == Served::Call) {
                     self.end_interrupt(event, out);
                 }
             }
-            Said::TlbFlush { reason: REMOTE_SHOOTDOWN } => {
+            EventContent::TlbFlush { reason: REMOTE_SHOOTDOWN } => {
                 let shootdown = self.functions.shootdown;
                 let cpu = self.cpu(event);
-                if let Some(frame) = cpu.frames[Level::Hard as usize].as_mut() {
+                if let Some(frame) = cpu.frames[EntryLevel::Hard as usize].as_mut() {
                     cpu.counts.shootdowns += 1;
                     if frame.function == 0 {
                         frame.function = shootdown;
                     }
                 }
             }
-            Said::TimerStart { timer, function } => {
+            EventContent::TimerStart { timer, function } => {
                 let tick = self.functions.tick;
                 let here = self.cpu(event);
-                let rearmed = here.frames[Level::Hard as usize].is_some() && here.timer == timer;
+                let rearmed =
+                    here.frames[EntryLevel::Hard as usize].is_some() && here.timer == timer;
                 // The task running when the tick is restarted did not cause it.
                 if !rearmed && (function != tick || tick == 0) {
                     let origin = self.origin(event);
                     self.timers.insert(timer, origin);
                 }
             }
-            Said::TimerEntry { timer, function } => {
+            EventContent::TimerEntry { timer, function } => {
                 let armed = self.timers.get(&timer);
                 let cpu = self.cpu(event);
                 cpu.timer = timer;
@@ -394,36 +395,39 @@ impl EntryStream {
                     cpu.begin_function(event.at, level, function, armed);
                 }
             }
-            Said::TimerExit => {
+            EventContent::TimerExit => {
                 if let Some(level) = self.cpu(event).innermost() {
                     self.end_function(event, level, out);
                 }
             }
-            Said::TickStop { success, dependency } => {
+            EventContent::TickStop { success, dependency } => {
                 self.cpu(event).dependency = if success { 0 } else { dependency };
             }
-            Said::WorkQueued { work } => {
+            EventContent::WorkQueued { work } => {
                 let origin = self.origin(event);
                 self.works.insert(work, origin);
             }
-            Said::WorkEntry { work, function } => {
+            EventContent::WorkEntry { work, function } => {
                 let queued = self.works.remove(&work);
                 let cpu = self.cpu(event);
                 let level = cpu.level_of_work();
                 cpu.begin_function(event.at, level, function, queued);
             }
-            Said::WorkExit => {
+            EventContent::WorkExit => {
                 let level = self.cpu(event).level_of_work();
                 self.end_function(event, level, out);
             }
-            Said::Nmi { handler, took } => {
+            EventContent::Nmi { handler, took } => {
                 let cpu = self.cpu(event);
                 let begin = MonotonicNs(event.at.0.saturating_sub(took.ns()));
                 let away = cpu.victim != 0;
                 if let Some(level) = cpu.innermost() {
                     cpu.frames[level as usize].iter_mut().for_each(|frame| frame.inner += took);
                 }
-                let frame = Frame { away, ..Frame::new(event, begin, Served::Nmi(handler), None) };
+                let frame = EntryFrame {
+                    away,
+                    ..EntryFrame::new(event, begin, Served::Nmi(handler), None)
+                };
                 if cpu.is_chosen {
                     out.emit(
                         event,
@@ -432,11 +436,11 @@ impl EntryStream {
                     );
                 }
             }
-            Said::Ipi { .. }
-            | Said::CallQueued { .. }
-            | Said::CallEntry { .. }
-            | Said::CallExit { .. }
-            | Said::TlbFlush { .. } => {}
+            EventContent::Ipi { .. }
+            | EventContent::CallQueued { .. }
+            | EventContent::CallEntry { .. }
+            | EventContent::CallExit { .. }
+            | EventContent::TlbFlush { .. } => {}
         }
     }
 }
@@ -450,7 +454,7 @@ struct Piece {
 }
 
 impl Out<'_> {
-    fn emit(&mut self, event: &Event, frame: &Frame, piece: Piece) {
+    fn emit(&mut self, event: &Event, frame: &EntryFrame, piece: Piece) {
         let served = match frame.served {
             Served::Task { kernel, .. } => {
                 Served::Task { name: self.tasks.name(frame.tid), kernel }

@@ -24,10 +24,10 @@ fn entry(served: Served, begin: i64, end: i64) -> Entry {
     }
 }
 
-fn name(text: &str) -> TaskName {
+fn name(text: &str) -> TaskComm {
     let mut bytes = [0; 16];
     bytes[..text.len()].copy_from_slice(text.as_bytes());
-    TaskName(bytes)
+    TaskComm(bytes)
 }
 
 fn by(tid: u32, stack: Option<u32>) -> Option<Originator> {
@@ -106,7 +106,7 @@ fn a_task_that_a_device_interrupts_is_not_the_originator() {
     };
     assert_eq!(one(by(42, Some(2)), None), "sysvec_apic_timer_interrupt [001]");
     assert_eq!(one(None, None), "unknown");
-    let nobody = by(0, None).map(|by| Originator { name: TaskName::default(), ..by });
+    let nobody = by(0, None).map(|by| Originator { name: TaskComm::default(), ..by });
     assert_eq!(one(nobody, Some(Via::Irq(38))), "irq 38 eth0 [001]");
     let armed = Some(Via::Vector(0xffff_0000_0000_0030));
     assert_eq!(one(by(42, None), armed), "sender-42 [001] through hrtimer_wakeup");

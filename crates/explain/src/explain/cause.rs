@@ -25,7 +25,7 @@ pub const GROUPS: &[Group] = &[
 
 /// The mode of a task while it had a CPU.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
-pub enum Mode {
+pub enum CpuMode {
     /// In the kernel, in this system call.
     Syscall(u32),
     /// In a page fault.
@@ -59,12 +59,12 @@ pub enum Cause {
     /// stalled, or, with the task in user mode, the timer hardware or the hypervisor delayed it.
     TimerIrqDelay {
         running: Tid,
-        mode: Mode,
+        mode: CpuMode,
     },
     /// The same, with interrupts enabled.
     CpuStall {
         running: Tid,
-        mode: Mode,
+        mode: CpuMode,
     },
     /// An interrupt or a softirq was served on the thread's CPU.
     Interrupt(Interrupt),
@@ -82,7 +82,7 @@ pub enum Cause {
     /// was disabled, or the kernel does not preempt there.
     NonPreemptible {
         running: Tid,
-        mode: Mode,
+        mode: CpuMode,
     },
     /// It was ready, and a task of higher priority ran.
     Preempted {
@@ -157,7 +157,7 @@ pub enum Cause {
         continued_by: Option<Tid>,
     },
     OwnExecution {
-        mode: Mode,
+        mode: CpuMode,
     },
     /// A thread of punctual itself ran that was not part of the measurement.
     Observer {
@@ -228,7 +228,7 @@ impl Cause {
     }
 
     /// The mode of the responsible task, or of the thread itself.
-    pub fn mode(self) -> Option<Mode> {
+    pub fn mode(self) -> Option<CpuMode> {
         match self {
             Cause::TimerIrqDelay { mode, .. }
             | Cause::CpuStall { mode, .. }
@@ -247,10 +247,10 @@ impl Cause {
                 names.idle_states.get(&state).cloned().unwrap_or_else(|| format!("state {state}")),
             ),
             Cause::Io { device } => Some(device_name(device, names)),
-            Cause::OwnExecution { mode: Mode::Syscall(number) }
+            Cause::OwnExecution { mode: CpuMode::Syscall(number) }
             | Cause::OwnSleep { call: number }
             | Cause::Timeout { call: number } => Some(names.syscall(number)),
-            Cause::OwnExecution { mode: Mode::User } => Some("user mode".to_owned()),
+            Cause::OwnExecution { mode: CpuMode::User } => Some("user mode".to_owned()),
             cause => cause.task().map(|tid| names.task(tid)),
         }
     }
@@ -262,7 +262,7 @@ impl Cause {
         match self {
             Cause::Throttled { .. }
             | Cause::Wakeup { .. }
-            | Cause::TimerIrqDelay { mode: Mode::User, .. } => None,
+            | Cause::TimerIrqDelay { mode: CpuMode::User, .. } => None,
             Cause::Inversion { holder, .. } => Some(names.task(holder)),
             cause => cause.who(names),
         }

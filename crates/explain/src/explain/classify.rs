@@ -1,6 +1,6 @@
 //! The cause of a piece of a thread's time, from the state at one of its instants.
 
-use super::irqs::{self, Interrupts};
+use super::irqs::{self, InterruptState};
 use super::search::switched_to;
 use super::segment::Segment;
 use super::slack::has_slack;
@@ -8,7 +8,7 @@ use super::stops::{stop, stopped_by};
 use super::thread_timeline::ThreadTimeline;
 use super::trace_context::TraceContext;
 use super::wakeups::sender;
-use super::{Budget, Cause, Kind, Mode};
+use super::{Budget, Cause, CpuMode, StartKind};
 use crate::threads::{CpuSpan, ThreadSpan, ThreadState};
 use punctual_core::cycle::has_timed_out;
 use punctual_core::event::{Group, TaskState, Tid};
@@ -23,23 +23,23 @@ const NEARBY: usize = 64;
 const SEARCHED_EVENTS: usize = 512;
 
 /// A cause, the CPU concerned, and the priority of the responsible task.
-pub struct Judged {
+pub struct ClassifiedCause {
     pub cause: Cause,
     pub cpu: Option<u16>,
     pub prio: Option<i16>,
 }
 
-impl Judged {
-    fn on(cpu: u16, cause: Cause) -> Judged {
-        Judged { cause, cpu: Some(cpu), prio: None }
+impl ClassifiedCause {
+    fn on(cpu: u16, cause: Cause) -> ClassifiedCause {
+        ClassifiedCause { cause, cpu: Some(cpu), prio: None }
     }
-    fn anywhere(cause: Cause) -> Judged {
-        Judged { cause, cpu: None, prio: None }
+    fn anywhere(cause: Cause) -> ClassifiedCause {
+        ClassifiedCause { cause, cpu: None, prio: None }
     }
 }
 
 /// The cause at an instant.
-pub fn cause(context: &TraceContext, segment: &Segment, at: MonotonicNs) -> Judged {
+pub fn cause(context: &TraceContext, segment: &Segment, at: MonotonicNs) -> ClassifiedCause {
     let (doing, cpu) = match segment.doing(context, at) {
         doing @ (ThreadState::Running { cpu } | ThreadState::Ready { cpu: Some(cpu), .. }) => {
             (doing, cpu)
@@ -47,15 +47,15 @@ pub fn cause(context: &TraceContext, segment: &Segment, at: MonotonicNs) -> Judg
         doing => (doing, segment.waking_cpu(at)),
     };
     if let Some(hole) = context.hole(Some(cpu), at) {
-        return Judged { cause: Cause::Steal, cpu: hole.cpu, prio: None };
+        return ClassifiedCause { cause: Cause::Steal, cpu: hole.cpu, prio: None };
     }
     if cpu == Event::NO_CPU && !is_waiting(doing) || context.is_lost(cpu, at) {
-        return Judged::anywhere(Cause::Unknown);
+        return ClassifiedCause::anywhere(Cause::Unknown);
     }
     if let Some(stop) = stop(context, segment.timeline, at) {
         let by = stopped_by(context, segment.timeline, stop);
         let continued_by = woken_by(context, segment, at);
-        return Judged::anywhere(Cause::Stopped { by, continued_by });
+        return ClassifiedCause::anywhere(Cause::Stopped { by, continued_by });
     }
     match doing {
         ThreadState::Running { .. } => running(context, segment, cpu, at),
@@ -65,7 +65,7 @@ pub fn cause(context: &TraceContext, segment: &Segment, at: MonotonicNs) -> Judg
             waiting(context, segment, doing, cpu, at)
         }
         ThreadState::Stopped | ThreadState::Other | ThreadState::Unknown => {
-            Judged::anywhere(Cause::Unknown)
+            ClassifiedCause::anywhere(Cause::Unknown)
         }
     }
 }
@@ -75,7 +75,12 @@ fn is_waiting(doing: ThreadState) -> bool {
 }
 
 /// It had the CPU: interrupts took it, or it used the time itself.
-fn running(context: &TraceContext, segment: &Segment, cpu: u16, at: MonotonicNs) -> Judged {
+fn running(
+    context: &TraceContext,
+    segment: &Segment,
+    cpu: u16,
+    at: MonotonicNs,
+) -> ClassifiedCause {
     let timeline = segment.timeline;
     let cause = if let Some(interrupt) = context.interrupt(cpu, at) {
         Cause::Interrupt(interrupt)
@@ -90,7 +95,7 @@ fn running(context: &TraceContext, segment: &Segment, cpu: u16, at: MonotonicNs)
     } else {
         Cause::OwnExecution { mode: context.own_mode(timeline.tid, cpu, at) }
     };
-    Judged::on(cpu, cause)
+    ClassifiedCause::on(cpu, cause)
 }
 
 /// Spinning also waits for locks inside the kernel, and for those with priority inheritance.
@@ -108,16 +113,18 @@ fn ready(
     cpu: u16,
     preempted: bool,
     at: MonotonicNs,
-) -> Judged {
+) -> ClassifiedCause {
     if let Some(interrupt) = context.interrupt(cpu, at) {
-        return Judged::on(cpu, Cause::Interrupt(interrupt));
+        return ClassifiedCause::on(cpu, Cause::Interrupt(interrupt));
     }
     let timeline = segment.timeline;
     let held = timeline.held_at(at);
     let Some(CpuSpan { tid: Some(running), prio, from, .. }) = context.on_cpu(cpu, at).copied()
     else {
         let cause = held.map(|running| Cause::Throttled { running, budget: Budget::Group });
-        return cause.map_or(Judged::anywhere(Cause::Unknown), |cause| Judged::on(cpu, cause));
+        return cause.map_or(ClassifiedCause::anywhere(Cause::Unknown), |cause| {
+            ClassifiedCause::on(cpu, cause)
+        });
     };
     let own = timeline.prio(at);
     // A switch while the thread was in this queue, or that took the CPU from it, is a scheduling
@@ -125,7 +132,7 @@ fn ready(
     let queued = queued_since(segment, cpu, at);
     let decided = queued.is_some_and(|since| from > since || preempted && from == since);
     if decided && running == Tid::IDLE && is_moved_unseen(context, timeline, cpu, at) {
-        return Judged::anywhere(Cause::Unknown);
+        return ClassifiedCause::anywhere(Cause::Unknown);
     }
     let budget = match own {
         Some(own) if own < 0 => Budget::Deadline,
@@ -163,7 +170,7 @@ fn ready(
             _ => Cause::Runqueue { behind: running },
         }
     };
-    Judged { cause, cpu: Some(cpu), prio }
+    ClassifiedCause { cause, cpu: Some(cpu), prio }
 }
 
 /// Whether real-time tasks are throttled: another task got the CPU from one that was still
@@ -199,7 +206,7 @@ fn withheld(
         let last = served[..served.partition_point(|(_, to, _)| *to <= at)].last();
         last.zip(queued_since(segment, cpu, at)).is_some_and(|((from, ..), since)| *from > since)
     };
-    taken || context.mode(running, cpu, at) == Mode::User && returned()
+    taken || context.mode(running, cpu, at) == CpuMode::User && returned()
 }
 
 /// When the thread joined the queue it is in at an instant: earlier choices of the CPU were not
@@ -234,7 +241,7 @@ fn is_moved_unseen(
 
 /// The wake-up began. If it is to another CPU, that CPU must handle an IPI first
 /// (kernel/sched/core.c: ttwu_queue_wakelist).
-fn waking(context: &TraceContext, segment: &Segment, cpu: u16, at: MonotonicNs) -> Judged {
+fn waking(context: &TraceContext, segment: &Segment, cpu: u16, at: MonotonicNs) -> ClassifiedCause {
     let here =
         segment.timeline.wakes.iter().rev().find(|wake| wake.at <= at).map_or(cpu, |wake| wake.cpu);
     let target = segment
@@ -242,20 +249,20 @@ fn waking(context: &TraceContext, segment: &Segment, cpu: u16, at: MonotonicNs) 
         .enqueued_after(at)
         .filter(|target| *target != here && *target != Event::NO_CPU);
     let Some(target) = target else {
-        return Judged::on(
+        return ClassifiedCause::on(
             here,
             context.interrupt(here, at).map_or(Cause::Wakeup { running: None }, Cause::Interrupt),
         );
     };
     if let Some(interrupt) = context.interrupt(target, at) {
-        return Judged::on(target, Cause::Interrupt(interrupt));
+        return ClassifiedCause::on(target, Cause::Interrupt(interrupt));
     }
     let span = context.on_cpu(target, at);
     let cause = match span.and_then(|span| span.tid) {
         Some(Tid::IDLE) => Cause::IdleExit { state: context.idle_state(target, at) },
         running => Cause::Wakeup { running },
     };
-    Judged { cause, cpu: Some(target), prio: span.and_then(|span| span.prio) }
+    ClassifiedCause { cause, cpu: Some(target), prio: span.and_then(|span| span.prio) }
 }
 
 fn waiting(
@@ -264,48 +271,50 @@ fn waiting(
     doing: ThreadState,
     cpu: u16,
     at: MonotonicNs,
-) -> Judged {
+) -> ClassifiedCause {
     let timeline = segment.timeline;
     let woken_by = woken_by(context, segment, at);
     let lock = timeline.lock(at);
     if lock.is_some() || doing == ThreadState::LockWait {
         let kernel = lock.is_none_or(|lock| lock.kernel);
         let lent = lock.and_then(|lock| timeline.lent_to(lock.from, at));
-        return Judged::anywhere(Cause::Lock { holder: lent.or(woken_by), kernel });
+        return ClassifiedCause::anywhere(Cause::Lock { holder: lent.or(woken_by), kernel });
     }
     if timeline.reclaims_at(at) {
-        return Judged::anywhere(Cause::Reclaim);
+        return ClassifiedCause::anywhere(Cause::Reclaim);
     }
     if doing == ThreadState::Blocked && timeline.faults_at(at) {
-        return Judged::anywhere(Cause::PageFault);
+        return ClassifiedCause::anywhere(Cause::PageFault);
     }
     let by_timer = !shows_another_waker(context, segment, at);
     // The state in a wait that began before the record is unknown.
     if (doing == ThreadState::Blocked || !by_timer && segment.is_unseen(at))
         && let Some((_, device)) = completed(context, segment, at)
     {
-        return Judged::anywhere(Cause::Io { device });
+        return ClassifiedCause::anywhere(Cause::Io { device });
     }
     match segment.kind {
         // No timer woke it: for example, it was interrupted in its sleep and then frozen, or was
         // still in a wait of its previous cycle. Or one did before, and this is a wait within its
         // cycle.
-        Kind::Timer
+        StartKind::Timer
             if woken_by.is_some() && shows_interrupts(context)
                 || !by_timer
                 || has_woken(context, timeline, at) =>
         {
-            Judged::anywhere(wait(context, timeline, woken_by, at))
+            ClassifiedCause::anywhere(wait(context, timeline, woken_by, at))
         }
-        Kind::Timer if doing == ThreadState::Sleeping && has_slack(context, timeline, at) => {
-            Judged::on(cpu, Cause::TimerSlack)
+        StartKind::Timer if doing == ThreadState::Sleeping && has_slack(context, timeline, at) => {
+            ClassifiedCause::on(cpu, Cause::TimerSlack)
         }
-        Kind::Timer if doing == ThreadState::Sleeping && cpu != Event::NO_CPU => {
+        StartKind::Timer if doing == ThreadState::Sleeping && cpu != Event::NO_CPU => {
             behind_the_softirq(context, segment, at)
                 .unwrap_or_else(|| before_the_timer(context, segment, cpu, at))
         }
-        Kind::Timer if doing == ThreadState::Sleeping => Judged::anywhere(Cause::Unknown),
-        _ => Judged::anywhere(wait(context, timeline, woken_by, at)),
+        StartKind::Timer if doing == ThreadState::Sleeping => {
+            ClassifiedCause::anywhere(Cause::Unknown)
+        }
+        _ => ClassifiedCause::anywhere(wait(context, timeline, woken_by, at)),
     }
 }
 
@@ -399,7 +408,7 @@ fn behind_the_softirq(
     context: &TraceContext,
     segment: &Segment,
     at: MonotonicNs,
-) -> Option<Judged> {
+) -> Option<ClassifiedCause> {
     let timeline = segment.softirq_thread(context, at)?;
     let ThreadState::Ready { cpu: Some(cpu), preempted } = timeline.span(at)?.doing else {
         return None;
@@ -407,7 +416,7 @@ fn behind_the_softirq(
     let waiting = segment.waiting.iter().copied().chain([segment.timeline.tid]).collect();
     let Segment { from, to, urgency, .. } = *segment;
     let waker =
-        Segment { timeline: &timeline, kind: Kind::Interval, cpu, from, to, waiting, urgency };
+        Segment { timeline: &timeline, kind: StartKind::Interval, cpu, from, to, waiting, urgency };
     let judged = ready(context, &waker, cpu, preempted, at);
     // A task queued with that thread may have a higher priority than the sleeper.
     let own = segment.timeline.prio(at);
@@ -415,7 +424,7 @@ fn behind_the_softirq(
         (Cause::Runqueue { behind: by }, Some(prio), Some(own))
             if prio < own && prio < MAX_RT_PRIO =>
         {
-            Judged { cause: Cause::Preempted { by, prio }, ..judged }
+            ClassifiedCause { cause: Cause::Preempted { by, prio }, ..judged }
         }
         _ => judged,
     })
@@ -427,9 +436,9 @@ fn before_the_timer(
     segment: &Segment,
     cpu: u16,
     at: MonotonicNs,
-) -> Judged {
+) -> ClassifiedCause {
     if let Some(interrupt) = context.interrupt(cpu, at) {
-        return Judged::on(cpu, Cause::Interrupt(interrupt));
+        return ClassifiedCause::on(cpu, Cause::Interrupt(interrupt));
     }
     let span = context.on_cpu(cpu, at);
     let cause = match span.and_then(|span| span.tid) {
@@ -437,17 +446,24 @@ fn before_the_timer(
         Some(running) => {
             let mode = context.mode_until_interrupt(running, cpu, at);
             match interrupts(context, segment, cpu, running) {
-                Interrupts::Enabled(..) if mode != Mode::User => Cause::CpuStall { running, mode },
+                InterruptState::Enabled(..) if mode != CpuMode::User => {
+                    Cause::CpuStall { running, mode }
+                }
                 _ => Cause::TimerIrqDelay { running, mode },
             }
         }
-        None => return Judged::anywhere(Cause::Unknown),
+        None => return ClassifiedCause::anywhere(Cause::Unknown),
     };
-    Judged { cause, cpu: Some(cpu), prio: span.and_then(|span| span.prio) }
+    ClassifiedCause { cause, cpu: Some(cpu), prio: span.and_then(|span| span.prio) }
 }
 
 /// The state of interrupts on this CPU when the timer of the segment was due.
-pub fn interrupts(context: &TraceContext, segment: &Segment, cpu: u16, running: Tid) -> Interrupts {
+pub fn interrupts(
+    context: &TraceContext,
+    segment: &Segment,
+    cpu: u16,
+    running: Tid,
+) -> InterruptState {
     let wake = segment.timeline.wake_after(segment.from);
     let served = wake.map_or(segment.to, |wake| wake.at);
     irqs::shown(context, cpu, running, segment.from, served)

@@ -43,7 +43,7 @@ pub fn rank<'a>(
     at_least: Nanos,
 ) -> Ranking {
     let mut ranking = Ranking::default();
-    let mut all: BTreeMap<(&'static str, Option<String>), Sums> = BTreeMap::new();
+    let mut all: BTreeMap<(&'static str, Option<String>), CulpritSums> = BTreeMap::new();
     for explanation in explained.into_iter().filter(|one| one.latency() >= at_least) {
         ranking.samples += 1;
         ranking.latency += explanation.latency();
@@ -58,13 +58,13 @@ pub fn rank<'a>(
         let most = own.values().map(|(time, _)| *time).max().unwrap_or_default();
         for (key, (time, part)) in own {
             let leads = time == most;
-            all.entry(key).or_insert_with(|| Sums::new(part)).add(time, part, leads);
+            all.entry(key).or_insert_with(|| CulpritSums::new(part)).add(time, part, leads);
         }
     }
     let whole = ranking.latency.ns().max(1) as f64;
     ranking.culprits = all
         .into_iter()
-        .map(|((_, who), Sums { cause, prio, time, samples, leads, longest })| {
+        .map(|((_, who), CulpritSums { cause, prio, time, samples, leads, longest })| {
             let share = time.ns() as f64 / whole;
             Culprit { cause, prio, who, time, share, samples, leads, longest }
         })
@@ -79,7 +79,7 @@ fn key(cause: Cause, names: &Names) -> (&'static str, Option<String>) {
     (cause.id(), cause.culprit(names))
 }
 
-struct Sums {
+struct CulpritSums {
     cause: Cause,
     prio: Option<i16>,
     time: Nanos,
@@ -88,10 +88,10 @@ struct Sums {
     longest: Nanos,
 }
 
-impl Sums {
-    fn new(part: &Part) -> Sums {
+impl CulpritSums {
+    fn new(part: &Part) -> CulpritSums {
         let (cause, prio) = (part.cause, part.prio);
-        Sums { cause, prio, time: Nanos::ZERO, samples: 0, leads: 0, longest: Nanos::ZERO }
+        CulpritSums { cause, prio, time: Nanos::ZERO, samples: 0, leads: 0, longest: Nanos::ZERO }
     }
 
     fn add(&mut self, time: Nanos, part: &Part, leads: bool) {

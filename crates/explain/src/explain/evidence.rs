@@ -2,7 +2,7 @@
 
 use super::Cause;
 use super::classify;
-use super::irqs::Interrupts;
+use super::irqs::InterruptState;
 use super::search::switched_to;
 use super::segment::Segment;
 use super::thread_timeline::ThreadTimeline;
@@ -24,7 +24,7 @@ pub fn of(
     from: MonotonicNs,
     to: MonotonicNs,
 ) -> Vec<usize> {
-    let (search, timeline) = (Search { context, from, to }, segment.timeline);
+    let (search, timeline) = (SegmentSearch { context, from, to }, segment.timeline);
     let own = |places: &[u32]| search.around(places, |_| true);
     let here = cpu.map_or(&[][..], |cpu| context.on(cpu));
     match cause {
@@ -63,11 +63,11 @@ pub fn of(
         Cause::TimerIrqDelay { running, .. } | Cause::CpuStall { running, .. } => {
             let shown =
                 match classify::interrupts(context, segment, cpu.unwrap_or_default(), running) {
-                    Interrupts::Disabled(place) => vec![place],
-                    Interrupts::Enabled(before, after) => {
+                    InterruptState::Disabled(place) => vec![place],
+                    InterruptState::Enabled(before, after) => {
                         std::iter::once(before).chain(after).collect()
                     }
-                    Interrupts::Unknown(before) => before.into_iter().collect(),
+                    InterruptState::Unknown(before) => before.into_iter().collect(),
                 };
             let proof = who_ran(&search, here, running, own(&timeline.about));
             if proof.is_empty() { proof } else { both(proof, shown) }
@@ -86,7 +86,7 @@ pub fn of(
 }
 
 /// The evidence for the wait of the thread and for the running task.
-fn who_ran(search: &Search, here: &[u32], running: Tid, waited: Vec<usize>) -> Vec<usize> {
+fn who_ran(search: &SegmentSearch, here: &[u32], running: Tid, waited: Vec<usize>) -> Vec<usize> {
     let is_of = |event: &Event| event.tid == running || switched_to(event) == Some(running);
     let ran = search.around(here, is_of);
     if ran.is_empty() || waited.is_empty() { Vec::new() } else { both(ran, waited) }
@@ -98,13 +98,13 @@ fn both(mut one: Vec<usize>, other: Vec<usize>) -> Vec<usize> {
 }
 
 /// A segment within the trace context.
-struct Search<'s, 'e> {
+struct SegmentSearch<'s, 'e> {
     context: &'s TraceContext<'e>,
     from: MonotonicNs,
     to: MonotonicNs,
 }
 
-impl Search<'_, '_> {
+impl SegmentSearch<'_, '_> {
     /// The last such event at or before the start, and the first at or after the end.
     fn around(&self, places: &[u32], is: impl Fn(&Event) -> bool) -> Vec<usize> {
         let begun = self.before(places, &is);
@@ -128,7 +128,7 @@ impl Search<'_, '_> {
 }
 
 /// The request: its issue, completion, and the following wake-up.
-fn io(search: &Search, timeline: &ThreadTimeline, device: u32) -> Vec<usize> {
+fn io(search: &SegmentSearch, timeline: &ThreadTimeline, device: u32) -> Vec<usize> {
     let Some(wake) = timeline.wake_after(search.from) else { return Vec::new() };
     let places = search.context.on(wake.cpu);
     let end = places.partition_point(|place| search.event(place).at <= wake.at);

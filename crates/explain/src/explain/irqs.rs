@@ -11,7 +11,7 @@ const SEARCHED_EVENTS: usize = 512;
 /// The state of a CPU's interrupts when a timer was due, with the indices of the events that show
 /// it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Interrupts {
+pub enum InterruptState {
     /// They were disabled here and not enabled again until then.
     Disabled(usize),
     /// They were enabled: before and after the due time, or no section with interrupts disabled was
@@ -29,7 +29,7 @@ pub fn shown(
     running: Tid,
     due: MonotonicNs,
     served: MonotonicNs,
-) -> Interrupts {
+) -> InterruptState {
     let here = context.on(cpu);
     let event = |place: &u32| &context.events[*place as usize];
     let (before, after) = here.split_at(here.partition_point(|place| event(place).at <= due));
@@ -40,9 +40,9 @@ pub fn shown(
     });
     match section {
         Some((place, CpuContext { irqs_off: Some(true), .. })) => {
-            return Interrupts::Disabled(place);
+            return InterruptState::Disabled(place);
         }
-        Some((place, _)) => return Interrupts::Enabled(place, None),
+        Some((place, _)) => return InterruptState::Enabled(place, None),
         None => {}
     }
     let is_same = |place: &&u32| event(place).tid == running && switched_to(event(place)).is_none();
@@ -59,8 +59,8 @@ pub fn shown(
         |place: &usize| matches!(context.events[*place].what, EventKind::Context { .. });
     let next = after.iter().take(SEARCHED_EVENTS).take_while(within).find_map(enabled);
     match (last.filter(by_record), next) {
-        (Some(last), Some(next)) => Interrupts::Enabled(last, Some(next)),
-        _ => Interrupts::Unknown(last),
+        (Some(last), Some(next)) => InterruptState::Enabled(last, Some(next)),
+        _ => InterruptState::Unknown(last),
     }
 }
 

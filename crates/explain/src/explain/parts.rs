@@ -1,7 +1,7 @@
 //! The pieces of a segment of a thread's time, without a relevant change inside, each with its
 //! cause, joined to parts.
 
-use super::classify::{self, Judged};
+use super::classify::{self, ClassifiedCause};
 use super::segment::Segment;
 use super::trace_context::TraceContext;
 use super::{Budget, Cause, Part, evidence};
@@ -10,7 +10,7 @@ use super::{Budget, Cause, Part, evidence};
 pub fn of(context: &TraceContext, segment: &Segment) -> Vec<Part> {
     let mut parts: Vec<Part> = Vec::new();
     for (from, to) in segment.pieces(context) {
-        let Judged { cause, cpu, prio } = classify::cause(context, segment, from);
+        let ClassifiedCause { cause, cpu, prio } = classify::cause(context, segment, from);
         let evidence = evidence::of(context, segment, cause, cpu, from, to);
         // Without a proving event, the cause is unknown.
         let proven = !evidence.is_empty();

@@ -200,7 +200,7 @@ proptest! {
         events.iter_mut().skip(step).for_each(|event| event.at = event.at + Nanos(by));
         let woke = due + span + if by > 2_000 { by } else { 0 };
         let cpu = if cpu == 4 { Event::NO_CPU } else { cpu };
-        let kind = if timer { Kind::Timer } else { Kind::Interval };
+        let kind = if timer { StartKind::Timer } else { StartKind::Interval };
         let interval = LatencyInterval {
             tid: Tid(tid),
             cpu,

@@ -2,7 +2,7 @@
 
 use super::thread_timeline::ThreadTimeline;
 use super::trace_context::TraceContext;
-use super::{Kind, slack};
+use super::{StartKind, slack};
 use crate::threads::{Interrupt, ThreadState};
 use punctual_core::{Event, MonotonicNs, Tid};
 use std::rc::Rc;
@@ -10,7 +10,7 @@ use std::rc::Rc;
 /// A segment of a thread's time, with the threads that wait for it.
 pub struct Segment<'s> {
     pub timeline: &'s ThreadTimeline,
-    pub kind: Kind,
+    pub kind: StartKind,
     /// The CPU on which its end was seen; [`Event::NO_CPU`] if unknown.
     pub cpu: u16,
     pub from: MonotonicNs,
@@ -38,7 +38,7 @@ impl Segment<'_> {
 
     /// The CPU of the wake-up; without one, the CPU where the thread was seen.
     pub fn waking_cpu(&self, at: MonotonicNs) -> u16 {
-        let waking = self.timeline.wake_after(at).filter(|_| self.kind == Kind::Timer);
+        let waking = self.timeline.wake_after(at).filter(|_| self.kind == StartKind::Timer);
         waking.map_or(self.cpu, |wake| wake.cpu)
     }
 
@@ -59,7 +59,7 @@ impl Segment<'_> {
         context: &TraceContext,
         at: MonotonicNs,
     ) -> Option<Rc<ThreadTimeline>> {
-        let wake = self.timeline.wake_after(at).filter(|_| self.kind == Kind::Timer)?;
+        let wake = self.timeline.wake_after(at).filter(|_| self.kind == StartKind::Timer)?;
         let is_soft = |what: &Interrupt| matches!(what, Interrupt::Soft(_));
         if !wake.interrupt.as_ref().is_some_and(is_soft)
             || wake.waker == Tid::IDLE
@@ -94,7 +94,7 @@ impl Segment<'_> {
         cuts.extend(context.lanes.gaps.iter().flat_map(|gap| [gap.from, gap.to]));
         cuts.extend(timeline.changes_of_priority());
         cuts.extend(timeline.wakes.iter().map(|wake| wake.at));
-        let slack = slack::of(context, timeline, from).filter(|_| self.kind == Kind::Timer);
+        let slack = slack::of(context, timeline, from).filter(|_| self.kind == StartKind::Timer);
         cuts.extend(slack.iter().flat_map(|slack| [slack.from, slack.to]));
         // While it waits for a CPU, so does the timer.
         let softirq = self.softirq_thread(context, from);

@@ -6,7 +6,7 @@
 //! reports that steal is likely. Several CPUs at once are proof earlier (`steal`).
 
 use super::trace_context::TraceContext;
-use super::{Cause, Mode, Part, Warning, parts};
+use super::{Cause, CpuMode, Part, Warning, parts};
 use crate::steal::SHORTEST;
 use punctual_core::Nanos;
 
@@ -56,10 +56,10 @@ fn suspicion(context: &TraceContext, part: &Part) -> Option<Warning> {
             is_long_exit(part.span(), declared.copied()).then_some(Warning::LongIdleExit)
         }
         // Elsewhere in the kernel, interrupts may have been disabled.
-        Cause::OwnExecution { mode: Mode::User | Mode::Unknown }
-        | Cause::NonPreemptible { mode: Mode::User, .. }
-        | Cause::TimerIrqDelay { mode: Mode::User, .. } => {
-            let within = |wait: &&crate::steal::Wait| {
+        Cause::OwnExecution { mode: CpuMode::User | CpuMode::Unknown }
+        | Cause::NonPreemptible { mode: CpuMode::User, .. }
+        | Cause::TimerIrqDelay { mode: CpuMode::User, .. } => {
+            let within = |wait: &&crate::steal::DelayedTimer| {
                 Some(wait.cpu) == part.cpu
                     && wait.to.min(part.to) - wait.from.max(part.from) >= SHORTEST
             };

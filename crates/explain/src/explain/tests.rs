@@ -42,7 +42,7 @@ fn timer(at: i64, cpu: u16, running: u32) -> [Event; 4] {
     ]
 }
 
-fn interval(due: i64, woke: i64, kind: Kind) -> LatencyInterval {
+fn interval(due: i64, woke: i64, kind: StartKind) -> LatencyInterval {
     LatencyInterval {
         tid: Tid(THREAD),
         cpu: 0,
@@ -76,15 +76,15 @@ fn disabled_interrupts_and_then_preemption_are_separate_causes() {
         ],
     ]
     .concat();
-    let explanation = explained(interval(100, 175, Kind::Timer), &events);
-    let (running, mode) = (Tid(5), Mode::Syscall(56));
+    let explanation = explained(interval(100, 175, StartKind::Timer), &events);
+    let (running, mode) = (Tid(5), CpuMode::Syscall(56));
     assert_eq!(
         causes(&explanation),
         [
             (Cause::TimerIrqDelay { running, mode }, 50),
             (Cause::Interrupt(TIMER), 10),
             (Cause::NonPreemptible { running, mode }, 10),
-            (Cause::OwnExecution { mode: Mode::Unknown }, 5),
+            (Cause::OwnExecution { mode: CpuMode::Unknown }, 5),
         ]
     );
     assert_eq!(explanation.warnings, []);
@@ -104,7 +104,7 @@ fn an_interrupt_during_idle_exit_is_a_cause_of_its_own() {
         vec![switch(140, 0, (0, LOWER), TaskState::Preempted, (THREAD, OWN))],
     ]
     .concat();
-    let explanation = explained(interval(100, 141, Kind::Timer), &events);
+    let explanation = explained(interval(100, 141, StartKind::Timer), &events);
     assert_eq!(
         causes(&explanation),
         [
@@ -113,7 +113,7 @@ fn an_interrupt_during_idle_exit_is_a_cause_of_its_own() {
             (Cause::Interrupt(Interrupt::Hard(9)), 6),
             (Cause::Interrupt(TIMER), 10),
             (Cause::IdleExit { state: None }, 12),
-            (Cause::OwnExecution { mode: Mode::Unknown }, 1),
+            (Cause::OwnExecution { mode: CpuMode::Unknown }, 1),
         ]
     );
 }
@@ -130,7 +130,7 @@ fn a_hidden_switch_from_idle_is_bounded_by_the_next_event_of_the_thread() {
         event(190, 0, THREAD, EventKind::SyscallEnter { number: 1, args: [0; 2] }),
     ];
     let of = |events: &[Event]| {
-        let found = explained(interval(101, 200, Kind::Interval), events);
+        let found = explained(interval(101, 200, StartKind::Interval), events);
         let parts: Vec<_> =
             found.parts.iter().map(|one| (one.cause.id(), one.span().ns())).collect();
         (parts, found.warnings)
@@ -155,7 +155,7 @@ fn a_softirq_in_a_preempting_task_is_a_cause_of_its_own() {
         ],
     ]
     .concat();
-    let explanation = explained(interval(100, 210, Kind::Timer), &events);
+    let explanation = explained(interval(100, 210, StartKind::Timer), &events);
     let preempted = Cause::Preempted { by: Tid(9), prio: HIGHER };
     assert_eq!(
         explanation.totals(),
@@ -163,7 +163,7 @@ fn a_softirq_in_a_preempting_task_is_a_cause_of_its_own() {
             (preempted, Nanos(60)),
             (Cause::Interrupt(Interrupt::Soft(3)), Nanos(30)),
             (Cause::Interrupt(TIMER), Nanos(10)),
-            (Cause::OwnExecution { mode: Mode::Unknown }, Nanos(10)),
+            (Cause::OwnExecution { mode: CpuMode::Unknown }, Nanos(10)),
         ]
     );
 }
@@ -177,8 +177,8 @@ fn a_switch_from_a_runnable_thread_to_a_lower_priority_is_throttling() {
         vec![switch(160, 0, (6, LOWER), TaskState::Preempted, (THREAD, OWN))],
     ]
     .concat();
-    let explanation = explained(interval(100, 170, Kind::Interval), &events);
-    let own = Cause::OwnExecution { mode: Mode::Syscall(1) };
+    let explanation = explained(interval(100, 170, StartKind::Interval), &events);
+    let own = Cause::OwnExecution { mode: CpuMode::Syscall(1) };
     let throttled = |tid| Cause::Throttled { running: Tid(tid), budget: Budget::RealTime };
     assert_eq!(
         causes(&explanation),
@@ -205,7 +205,7 @@ fn a_lock_wait_names_the_holder_and_the_task_that_the_holder_awaited() {
         switch(195, 0, (0, LOWER), TaskState::Preempted, (THREAD, LOWER)),
         event(198, 0, THREAD, EventKind::FutexExit { op: Futex::Wait, result: 0 }),
     ];
-    let explanation = explained(interval(100, 200, Kind::Interval), &events);
+    let explanation = explained(interval(100, 200, StartKind::Interval), &events);
     assert_eq!(causes(&explanation)[1], (Cause::Lock { holder: Some(Tid(5)), kernel: false }, 80));
     assert_eq!(explanation.chain, [Tid(5), Tid(6)]);
 }
@@ -238,18 +238,18 @@ fn disk_waits_and_page_faults_are_distinguished() {
         ],
         disk.into(),
     ];
-    let explanation = explained(interval(100, 165, Kind::Interval), &events.concat());
+    let explanation = explained(interval(100, 165, StartKind::Interval), &events.concat());
     assert_eq!(causes(&explanation)[1], (Cause::Io { device: 0xfe00 }, 44));
     let fault = event(105, 0, THREAD, EventKind::PageFault { address: 1, ip: 2, user: true });
     let events = [vec![fault, blocks(110)], disk.into()].concat();
-    let explanation = explained(interval(100, 165, Kind::Interval), &events);
+    let explanation = explained(interval(100, 165, StartKind::Interval), &events);
     assert!(causes(&explanation).contains(&(Cause::PageFault, 44)), "{explanation:?}");
     // Directly after the fault it reads or writes the disk: only a write ends the fault.
     for (write, cause) in [(false, Cause::PageFault), (true, Cause::Io { device: 0xfe00 })] {
         let issue = EventKind::BlockIssue { device: 0xfe00, sector: 8, bytes: 4096, write };
         let before = vec![fault, event(108, 0, THREAD, issue), blocks(110)];
         let explanation =
-            explained(interval(100, 165, Kind::Interval), &[before, disk.into()].concat());
+            explained(interval(100, 165, StartKind::Interval), &[before, disk.into()].concat());
         assert!(causes(&explanation).contains(&(cause, 44)), "{explanation:?}");
     }
     // A write to reclaim memory for the page does not end it.
@@ -258,7 +258,7 @@ fn disk_waits_and_page_faults_are_distinguished() {
         [EventKind::ReclaimBegin { order: 0 }, issue, EventKind::ReclaimEnd { reclaimed: 1 }];
     let does = (106..).zip(does).map(|(at, what)| event(at, 0, THREAD, what)).collect();
     let events = [vec![fault], does, vec![blocks(110)], disk.into()].concat();
-    let explanation = explained(interval(100, 165, Kind::Interval), &events);
+    let explanation = explained(interval(100, 165, StartKind::Interval), &events);
     assert!(causes(&explanation).contains(&(Cause::PageFault, 44)), "{explanation:?}");
 }
 
@@ -271,16 +271,16 @@ fn lost_events_are_unknown_time_and_lower_the_confidence() {
         vec![switch(200, 0, (9, HIGHER), TaskState::Sleeping, (THREAD, OWN))],
     ]
     .concat();
-    let explanation = explained(interval(100, 210, Kind::Timer), &events);
+    let explanation = explained(interval(100, 210, StartKind::Timer), &events);
     assert_eq!(
         (explanation.lost, explanation.warnings.clone()),
         (40, vec![Warning::Lost, Warning::MuchUnknown])
     );
     assert!(causes(&explanation).contains(&(Cause::Unknown, 50)), "{explanation:?}");
-    let unknown = explained(interval(100, 200, Kind::Timer), &[]);
+    let unknown = explained(interval(100, 200, StartKind::Timer), &[]);
     assert_eq!(causes(&unknown), [(Cause::Unknown, 100)]);
     assert_eq!(unknown.warnings, [Warning::BeginsAfterDue, Warning::MuchUnknown]);
-    assert_eq!(explained(interval(200, 100, Kind::Timer), &events).parts, [], "it came early");
+    assert_eq!(explained(interval(200, 100, StartKind::Timer), &events).parts, [], "it came early");
 }
 
 #[test]
@@ -293,7 +293,7 @@ fn a_thread_that_wakes_while_the_budget_is_used_up_is_throttled() {
     }));
     events.push(switch(300, 0, (9, LOWER), TaskState::Preempted, (THREAD, OWN)));
     let throttled = Cause::Throttled { running: Tid(9), budget: Budget::RealTime };
-    let explanation = explained(interval(90, 310, Kind::Timer), &events);
+    let explanation = explained(interval(90, 310, StartKind::Timer), &events);
     let sum = explanation
         .totals()
         .iter()
@@ -302,7 +302,7 @@ fn a_thread_that_wakes_while_the_budget_is_used_up_is_throttled() {
     assert_eq!(sum, Some(90 + 90), "{:?}", causes(&explanation));
     // If the task that ran gave way by waiting, no event shows why the thread was not switched to.
     events[0] = switch(50, 0, (8, 49), TaskState::Sleeping, (9, LOWER));
-    let explanation = explained(interval(90, 310, Kind::Timer), &events);
+    let explanation = explained(interval(90, 310, StartKind::Timer), &events);
     assert!(
         explanation.parts.iter().any(|part| matches!(part.cause, Cause::NonPreemptible { .. })),
         "{:?}",
@@ -326,11 +326,11 @@ fn interrupt_events_identify_the_system_call_without_syscall_events() {
             switch(170, 0, hog, TaskState::Preempted, (THREAD, OWN)),
         ]
     };
-    for (call, mode) in [(Some(56), Mode::Syscall(56)), (None, Mode::User)] {
-        let explanation = explained(interval(100, 175, Kind::Timer), &lean(call));
+    for (call, mode) in [(Some(56), CpuMode::Syscall(56)), (None, CpuMode::User)] {
+        let explanation = explained(interval(100, 175, StartKind::Timer), &lean(call));
         let running = Tid(5);
         let after = Cause::NonPreemptible { running, mode };
-        let own = Cause::OwnExecution { mode: Mode::Unknown };
+        let own = Cause::OwnExecution { mode: CpuMode::Unknown };
         let expected = [
             (Cause::TimerIrqDelay { running, mode }, 50),
             (Cause::Interrupt(TIMER), 10),
@@ -340,14 +340,16 @@ fn interrupt_events_identify_the_system_call_without_syscall_events() {
         assert_eq!(causes(&explanation), expected);
     }
     // An interrupt meets a page fault just before it; an earlier one is over.
-    for (at, mode) in
-        [(140, Mode::Fault), (140 - 1_500_000, Mode::Unknown), (140 - 20_000_000, Mode::User)]
-    {
+    for (at, mode) in [
+        (140, CpuMode::Fault),
+        (140 - 1_500_000, CpuMode::Unknown),
+        (140 - 20_000_000, CpuMode::User),
+    ] {
         let fault = event(at, 0, 5, EventKind::PageFault { address: 0, ip: 0, user: true });
         let mut events = lean(None);
         events[0].at = MonotonicNs(40.min(at - 1));
         events.insert(1, fault);
-        let explanation = explained(interval(100, 175, Kind::Timer), &events);
+        let explanation = explained(interval(100, 175, StartKind::Timer), &events);
         assert_eq!(
             causes(&explanation)[0],
             (Cause::TimerIrqDelay { running: Tid(5), mode }, 50),
@@ -372,7 +374,7 @@ fn a_long_page_fault_is_no_throttling() {
             events.extend([entry, met(at + 1)].into_iter().chain(woken).chain([exit]));
         }
         events.push(switch(3_000_000, 0, (9, LOWER), TaskState::Preempted, (THREAD, OWN)));
-        explained(interval(999_990, 3_000_010, Kind::Timer), &events)
+        explained(interval(999_990, 3_000_010, StartKind::Timer), &events)
     };
     let is_throttled = |explanation: &Explanation| {
         explanation.parts.iter().any(|part| matches!(part.cause, Cause::Throttled { .. }))
@@ -399,7 +401,7 @@ fn a_stopped_thread_waited_for_the_task_that_continued_it() {
         coverage.groups = Some(vec![Group::Sched, Group::Vectors, Group::Irq, Group::Softirq]);
         let gaps = Gaps::of(events.iter().copied());
         let explained = |coverage: &Coverage| {
-            explain(interval(100, 920, Kind::Timer), &events, coverage, &gaps)
+            explain(interval(100, 920, StartKind::Timer), &events, coverage, &gaps)
         };
         let cause = match state {
             TaskState::Stopped => Cause::Stopped { by: None, continued_by: Some(Tid(5)) },
@@ -424,7 +426,7 @@ fn only_the_first_wait_is_for_the_timer() {
         let sleeps = switch(at + 30, 0, (THREAD, OWN), TaskState::Sleeping, (0, LOWER));
         events.extend((at == 100).then_some(sleeps));
     }
-    let explanation = explained(interval(90, 930, Kind::Timer), &events);
+    let explanation = explained(interval(90, 930, StartKind::Timer), &events);
     let all = causes(&explanation);
     assert_eq!(all[0], (Cause::IdleExit { state: None }, 10), "{all:?}");
     assert!(all.contains(&(Cause::Waiting { woken_by: None }, 775)), "{all:?}");
@@ -451,7 +453,7 @@ fn a_wait_that_ends_by_its_timeout_is_one() {
         let mut coverage = Coverage::between(MonotonicNs(0), MonotonicNs(1));
         coverage.polls = [POLL].into();
         let gaps = Gaps::of(events.iter().copied());
-        let explanation = explain(interval(90, 930, Kind::Timer), &events, &coverage, &gaps);
+        let explanation = explain(interval(90, 930, StartKind::Timer), &events, &coverage, &gaps);
         check(&explanation, &events);
         causes(&explanation).into_iter().find(|(_, span)| *span == 775).map(|(cause, _)| cause)
     };
@@ -479,7 +481,7 @@ fn throttling_extends_back_to_the_switch_to_the_other_task() {
             events.extend([entry, met(at + 1)].into_iter().chain(woken).chain([exit]));
         }
         events.push(switch(7_000_000, 0, (9, LOWER), TaskState::Preempted, (THREAD, OWN)));
-        explained(interval(999_990, 7_000_010, Kind::Timer), &events)
+        explained(interval(999_990, 7_000_010, StartKind::Timer), &events)
     };
     let takes = |explanation: &Explanation, is: fn(&Cause) -> bool| -> i64 {
         let parts = explanation.parts.iter().filter(|part| is(&part.cause));
@@ -506,9 +508,9 @@ fn group_throttling_ends_with_the_unthrottle_event() {
         switch(180, 0, (6, LOWER), TaskState::Preempted, other),
         switch(200, 0, other, TaskState::Preempted, own),
     ];
-    let explanation = explained(interval(110, 205, Kind::Interval), &events);
+    let explanation = explained(interval(110, 205, StartKind::Interval), &events);
     let throttled = |running| Cause::Throttled { running: Tid(running), budget: Budget::Group };
-    let own = Cause::OwnExecution { mode: Mode::Unknown };
+    let own = Cause::OwnExecution { mode: CpuMode::Unknown };
     assert_eq!(
         causes(&explanation),
         [
@@ -551,7 +553,7 @@ fn slow_switch(steal: Option<Nanos>, switched: Nanos, more: &[Event]) -> Explana
     let coverage =
         Coverage { steal, idle_latencies, ..Coverage::between(MonotonicNs(0), MonotonicNs(1)) };
     let explanation =
-        explain(interval(due, chosen + 4_980, Kind::Timer), &events, &coverage, &gaps);
+        explain(interval(due, chosen + 4_980, StartKind::Timer), &events, &coverage, &gaps);
     assert!(explanation.adds_up());
     explanation
 }
@@ -630,7 +632,7 @@ fn a_cpu_silent_past_its_timer_lowers_the_confidence() {
         event(9_000_000, 0, THREAD, expiry),
         event(9_000_100, 0, THREAD, EventKind::VectorEntry { vector: 0xec }),
     ];
-    let explanation = explained(interval(200, 9_000_050, Kind::Interval), &events);
+    let explanation = explained(interval(200, 9_000_050, StartKind::Interval), &events);
     assert_eq!(explanation.warnings, [Warning::Silent]);
     assert_eq!(explanation.confidence(), Confidence::Low);
 }
@@ -647,7 +649,7 @@ fn unrecorded_event_groups_that_could_explain_a_wait_are_named() {
             groups: Some(groups.to_vec()),
             ..Coverage::between(MonotonicNs(0), MonotonicNs(1))
         };
-        explain(interval(100, 200, Kind::Interval), &events, &coverage, &Gaps::default())
+        explain(interval(100, 200, StartKind::Interval), &events, &coverage, &Gaps::default())
             .not_recorded
     };
     assert_eq!(
@@ -678,7 +680,7 @@ fn a_chain_of_wake_ups_is_followed_back_to_an_interrupt() {
         event(250, 0, first, woken(THREAD)),
         switch(260, 0, (first, LOWER), TaskState::Preempted, (THREAD, OWN)),
     ];
-    let explanation = explained(interval(100, 270, Kind::Interval), &events);
+    let explanation = explained(interval(100, 270, StartKind::Interval), &events);
     let steps: Vec<_> = explanation
         .wakeups
         .iter()
@@ -688,9 +690,9 @@ fn a_chain_of_wake_ups_is_followed_back_to_an_interrupt() {
         steps,
         [
             // If the record begins with the sleep, its start is not proven.
-            (THREAD, Wait::Sleep, None, Waker::Task(Tid(first)), 9),
-            (first, Wait::Uninterruptible, Some(210), Waker::Task(Tid(second)), 7),
-            (second, Wait::Sleep, Some(175), Waker::Interrupt(TIMER), 4),
+            (THREAD, WaitKind::Sleep, None, Waker::Task(Tid(first)), 9),
+            (first, WaitKind::Uninterruptible, Some(210), Waker::Task(Tid(second)), 7),
+            (second, WaitKind::Sleep, Some(175), Waker::Interrupt(TIMER), 4),
         ]
     );
 }
@@ -728,7 +730,7 @@ fn a_packet_is_followed_to_the_interrupt_of_its_device() {
             event(245, 0, 0, EventKind::NapiPoll { work: 9, budget: 64 }),
             switch(250, 0, (0, LOWER), TaskState::Preempted, (THREAD, OWN)),
         ]);
-        explained(interval(100, 260, Kind::Interval), &events).wakeups
+        explained(interval(100, 260, StartKind::Interval), &events).wakeups
     };
     let [from_device] = delivered(true)[..] else { panic!("one step") };
     assert_eq!(from_device.by, Waker::Interrupt(Interrupt::Soft(3)));
@@ -785,9 +787,9 @@ fn a_packet_is_traced_from_the_device_to_the_socket() {
             end,
         ]);
         events.sort_by_key(|event| event.at);
-        explained(interval(100, 260, Kind::Interval), &events).wakeups
+        explained(interval(100, 260, StartKind::Interval), &events).wakeups
     };
-    let received = Some(Received { at: MonotonicNs(215), device, bytes: 84 });
+    let received = Some(ReceivedPacket { at: MonotonicNs(215), device, bytes: 84 });
     let socket = Some(Socket { at: MonotonicNs(225), family: 2, protocol: 17 });
     let poll = Some((MonotonicNs(235), 2));
     let [step] = way(false, None)[..] else { panic!("one step") };
@@ -830,7 +832,7 @@ fn a_packet_of_this_machine_comes_from_the_thread_that_sent_it() {
             event(240, 0, PEER, EventKind::SoftirqExit { vector }),
             switch(250, 0, (PEER, LOWER), TaskState::Preempted, (THREAD, OWN)),
         ]);
-        explained(interval(100, 260, Kind::Interval), &events)
+        explained(interval(100, 260, StartKind::Interval), &events)
     };
     let sent = explained(false);
     assert_eq!(causes(&sent)[0], (Cause::Waiting { woken_by: Some(Tid(PEER)) }, 130), "{sent:?}");
@@ -859,7 +861,7 @@ fn the_interrupt_that_raised_the_softirq_announced_the_packet() {
             switch(250, 0, (PEER, LOWER), TaskState::Preempted, (THREAD, OWN)),
         ];
         events.sort_by_key(|event| event.at);
-        let [step] = explained(interval(100, 260, Kind::Interval), &events).wakeups[..] else {
+        let [step] = explained(interval(100, 260, StartKind::Interval), &events).wakeups[..] else {
             panic!("one step")
         };
         (step.by, step.packet.and_then(|packet| packet.irq).map(|(irq, _)| irq))
@@ -884,7 +886,7 @@ fn a_circular_chain_of_wake_ups_ends_at_its_first_repetition() {
             event(at + 60, 0, THREAD, woken(other)),
         ]);
     }
-    let explanation = explained(interval(1_920, 1_955, Kind::Interval), &events);
+    let explanation = explained(interval(1_920, 1_955, StartKind::Interval), &events);
     let tasks: Vec<u32> = explanation.wakeups.iter().map(|step| step.task.0).collect();
     assert_eq!(tasks, [THREAD, other]);
 }
@@ -913,7 +915,7 @@ fn a_timer_waits_for_the_thread_of_its_softirq() {
             event(520, 0, SOFTIRQS, EventKind::SoftirqExit { vector: 8 }),
             switch(530, 0, (SOFTIRQS, prio), TaskState::Sleeping, own),
         ];
-        let explanation = explained(interval(100, 540, Kind::Timer), &events);
+        let explanation = explained(interval(100, 540, StartKind::Timer), &events);
         let preempted = Cause::Preempted { by: Tid(5), prio: 98 };
         let longest = causes(&explanation).into_iter().max_by_key(|(_, span)| *span);
         assert_eq!(longest, Some((preempted, 394)), "{is_queued}: {explanation:#?}");
@@ -958,7 +960,7 @@ fn a_cycle_due_during_the_previous_wait_has_no_timer_delay() {
         let mut coverage = Coverage::between(MonotonicNs(0), MonotonicNs(1));
         coverage.groups = Some(groups.to_vec());
         let gaps = Gaps::of(events.iter().copied());
-        let explanation = explain(interval(100, 550, Kind::Timer), &events, &coverage, &gaps);
+        let explanation = explain(interval(100, 550, StartKind::Timer), &events, &coverage, &gaps);
         check(&explanation, &events);
         explanation
     };

@@ -1,7 +1,7 @@
 //! The timeline of one thread: its states and its waits, in lists searched by instant.
 
 use super::search::{covering, switched_to};
-use crate::threads::{Lanes, ThreadSpan, WakeMark, may_be_in_switch};
+use crate::threads::{ThreadSpan, WakeMark, WindowLanes, may_be_in_switch};
 use punctual_core::event::{Futex, Group, TaskState, Tid};
 use punctual_core::{Event, EventKind, MonotonicNs, Nanos};
 
@@ -58,7 +58,12 @@ pub struct LockWait {
 }
 
 impl ThreadTimeline {
-    pub fn of(tid: Tid, lanes: &Lanes, events: &[Event], until: MonotonicNs) -> ThreadTimeline {
+    pub fn of(
+        tid: Tid,
+        lanes: &WindowLanes,
+        events: &[Event],
+        until: MonotonicNs,
+    ) -> ThreadTimeline {
         let lane = lanes.threads.get(&tid);
         let mut timeline = ThreadTimeline {
             tid,
@@ -80,7 +85,7 @@ impl ThreadTimeline {
             held: Vec::new(),
             prios: Vec::new(),
         };
-        let mut open = Open::default();
+        let mut open = OpenActivities::default();
         for (place, event) in events.iter().enumerate() {
             timeline.look(place as u32, event, &mut open);
         }
@@ -89,7 +94,7 @@ impl ThreadTimeline {
         timeline
     }
 
-    fn look(&mut self, place: u32, event: &Event, open: &mut Open) {
+    fn look(&mut self, place: u32, event: &Event, open: &mut OpenActivities) {
         let (tid, own) = (self.tid, event.tid == self.tid);
         match event.what {
             EventKind::Waking { task, prio, .. } if task == tid => {
@@ -146,7 +151,7 @@ impl ThreadTimeline {
         }
     }
 
-    fn let_go(&mut self, at: MonotonicNs, open: &mut Open) {
+    fn let_go(&mut self, at: MonotonicNs, open: &mut OpenActivities) {
         self.held.extend(open.held.take().map(|(from, _, instead)| (from, at, instead)));
     }
 
@@ -156,7 +161,7 @@ impl ThreadTimeline {
     }
 
     /// Adds an event of the thread itself, by the event's group.
-    fn does(&mut self, place: u32, event: &Event, open: &mut Open) {
+    fn does(&mut self, place: u32, event: &Event, open: &mut OpenActivities) {
         if open.ends_fault(event) {
             open.goes_on_page_by_page(event);
             self.faults.extend(open.fault_until(event.at));
@@ -172,7 +177,7 @@ impl ThreadTimeline {
         }
     }
 
-    fn schedules(&mut self, place: u32, event: &Event, open: &mut Open) {
+    fn schedules(&mut self, place: u32, event: &Event, open: &mut OpenActivities) {
         let at = event.at;
         match event.what {
             EventKind::Switch { prev_prio, prev_state, next, .. } if next != self.tid => {
@@ -187,7 +192,7 @@ impl ThreadTimeline {
         }
     }
 
-    fn locks(&mut self, place: u32, event: &Event, open: &mut Open) {
+    fn locks(&mut self, place: u32, event: &Event, open: &mut OpenActivities) {
         let at = event.at;
         let wait = |from, kernel, pi| LockWait { from, to: at, kernel, pi };
         match event.what {
@@ -206,7 +211,7 @@ impl ThreadTimeline {
         self.lock_events.push(place);
     }
 
-    fn needs_memory(&mut self, place: u32, event: &Event, open: &mut Open) {
+    fn needs_memory(&mut self, place: u32, event: &Event, open: &mut OpenActivities) {
         let at = event.at;
         match event.what {
             EventKind::ReclaimBegin { .. } => {
@@ -302,7 +307,7 @@ const NEAREST: usize = 8;
 
 /// The unfinished activities of a thread.
 #[derive(Default)]
-struct Open {
+struct OpenActivities {
     /// The throttling: since when, on which CPU, and the task that got it.
     held: Option<(MonotonicNs, u16, Tid)>,
     futex: Option<(MonotonicNs, bool)>,
@@ -339,7 +344,7 @@ struct Fault {
     away: bool,
 }
 
-impl Open {
+impl OpenActivities {
     /// The switch to the thread, if it ends with this event.
     fn switch_until(&mut self, event: &Event, own: Tid) -> Option<(MonotonicNs, MonotonicNs)> {
         let switch = self.switch.as_mut()?;

@@ -2,10 +2,10 @@
 
 use super::search::{covering, switched_to};
 use super::thread_timeline::{FAULT, ThreadTimeline};
-use super::{LatencyInterval, Mode};
+use super::{CpuMode, LatencyInterval};
 use crate::gaps::Gaps;
-use crate::steal::{self, Hole, Wait};
-use crate::threads::{Coverage, CpuLane, CpuSpan, Interrupt, Lanes, Tracker, Windows};
+use crate::steal::{self, DelayedTimer, Hole};
+use crate::threads::{Coverage, CpuLane, CpuSpan, Interrupt, LaneWindows, Tracker, WindowLanes};
 use punctual_core::event::{StackId, Tid};
 use punctual_core::{Event, EventKind, MonotonicNs, Nanos};
 use std::cell::RefCell;
@@ -31,13 +31,13 @@ pub struct TraceContext<'e> {
     pub events: &'e [Event],
     pub contradictions: u64,
     /// Spans from the first event to `until`.
-    pub lanes: Lanes,
+    pub lanes: WindowLanes,
     /// The end of the explained time.
     pub until: MonotonicNs,
     /// Intervals in which the hypervisor had taken the machine, or the CPU of the sample.
     pub holes: Vec<Hole>,
     /// Timers that were pending during silences of their CPUs.
-    pub waits: Vec<Wait>,
+    pub waits: Vec<DelayedTimer>,
     pub coverage: Coverage,
     /// The interrupt served at each instant by CPU, without overlaps.
     interrupts: BTreeMap<u16, Vec<(MonotonicNs, MonotonicNs, Interrupt)>>,
@@ -64,7 +64,7 @@ impl<'e> TraceContext<'e> {
         let from = began.min(interval.due);
         let coverage = Coverage { began: from, ended: until, ..coverage.clone() };
         let mut tracker =
-            Tracker::new(coverage.clone(), gaps.clone(), Windows::new([(from, until)]));
+            Tracker::new(coverage.clone(), gaps.clone(), LaneWindows::new([(from, until)]));
         events.iter().filter(|event| event.at <= until).for_each(|event| tracker.push(event));
         let (windows, warnings) = tracker.finish();
         let lanes = windows.finish().into_iter().next().unwrap_or_default();
@@ -137,7 +137,7 @@ impl<'e> TraceContext<'e> {
 
     /// The mode of a task that ran on this CPU with interrupts disabled: without recorded system
     /// calls, the interrupt at its end shows it.
-    pub fn mode_until_interrupt(&self, tid: Tid, cpu: u16, at: MonotonicNs) -> Mode {
+    pub fn mode_until_interrupt(&self, tid: Tid, cpu: u16, at: MonotonicNs) -> CpuMode {
         match self.mode(tid, cpu, at) {
             known if self.calls.contains_key(&tid) => known,
             known => {
@@ -148,7 +148,7 @@ impl<'e> TraceContext<'e> {
 
     /// The mode of the thread itself when it ran on this CPU: later interrupts may meet its next
     /// call.
-    pub fn own_mode(&self, tid: Tid, cpu: u16, at: MonotonicNs) -> Mode {
+    pub fn own_mode(&self, tid: Tid, cpu: u16, at: MonotonicNs) -> CpuMode {
         if self.calls.contains_key(&tid) {
             return self.mode(tid, cpu, at);
         }
@@ -160,14 +160,14 @@ impl<'e> TraceContext<'e> {
     }
 
     /// The mode of a task that ran on this CPU.
-    pub fn mode(&self, tid: Tid, cpu: u16, at: MonotonicNs) -> Mode {
+    pub fn mode(&self, tid: Tid, cpu: u16, at: MonotonicNs) -> CpuMode {
         let first = self.calls.get(&tid);
         let lane = self.lanes.threads.get(&tid);
         let within =
             lane.and_then(|lane| covering(&lane.syscalls, at, |span| (span.from, span.to)));
         let left = || first.copied().flatten().filter(|(to, _)| at < *to).map(|(_, number)| number);
         match within.map(|span| span.number).or_else(left) {
-            Some(number) => Mode::Syscall(number),
+            Some(number) => CpuMode::Syscall(number),
             None if first.is_none() => {
                 let found =
                     self.found_before(tid, cpu, at).or_else(|| self.found_after(tid, cpu, at));
@@ -176,23 +176,23 @@ impl<'e> TraceContext<'e> {
                     |found| self.mode_of(found, tid, cpu),
                 )
             }
-            None if self.is_in_fault(tid, cpu, at) => Mode::Fault,
-            None => Mode::User,
+            None if self.is_in_fault(tid, cpu, at) => CpuMode::Fault,
+            None => CpuMode::User,
         }
     }
 
-    fn mode_without_calls(&self, tid: Tid, cpu: u16, at: MonotonicNs) -> Mode {
-        if self.is_in_fault(tid, cpu, at) { Mode::Fault } else { Mode::Unknown }
+    fn mode_without_calls(&self, tid: Tid, cpu: u16, at: MonotonicNs) -> CpuMode {
+        if self.is_in_fault(tid, cpu, at) { CpuMode::Fault } else { CpuMode::Unknown }
     }
 
     /// The mode shown by an interrupt that met the task: outside of a call it is user mode, or a
     /// page fault that has just begun.
-    fn mode_of(&self, (when, call): (MonotonicNs, Option<u32>), tid: Tid, cpu: u16) -> Mode {
+    fn mode_of(&self, (when, call): (MonotonicNs, Option<u32>), tid: Tid, cpu: u16) -> CpuMode {
         match (call, self.fault_before(tid, cpu, when).map(|began| when - began)) {
-            (Some(number), _) => Mode::Syscall(number),
-            (None, Some(since)) if since <= FAULT => Mode::Fault,
-            (None, Some(since)) if since <= LONG_FAULT => Mode::Unknown,
-            (None, _) => Mode::User,
+            (Some(number), _) => CpuMode::Syscall(number),
+            (None, Some(since)) if since <= FAULT => CpuMode::Fault,
+            (None, Some(since)) if since <= LONG_FAULT => CpuMode::Unknown,
+            (None, _) => CpuMode::User,
         }
     }
 
@@ -303,7 +303,7 @@ impl<'e> TraceContext<'e> {
 }
 
 /// When the machine or the sample's CPU was taken within the sample; without overlaps.
-fn holes(interval: LatencyInterval, events: &[Event], waits: &[Wait]) -> Vec<Hole> {
+fn holes(interval: LatencyInterval, events: &[Event], waits: &[DelayedTimer]) -> Vec<Hole> {
     // Shorter ones are ignored.
     if interval.woke - interval.due < steal::SHORTEST {
         return Vec::new();

@@ -3,7 +3,7 @@
 use super::parts;
 use super::segment::Segment;
 use super::trace_context::TraceContext;
-use super::{Cause, Kind, Part};
+use super::{Cause, Part, StartKind};
 use punctual_core::{Event, Tid};
 
 /// The maximum depth of waits that are followed.
@@ -73,7 +73,7 @@ fn meanwhile(
     }
     let timeline = context.timeline(tid)?;
     let waiting = segment.waiting.iter().copied().chain([own]).collect();
-    let (kind, cpu, urgency) = (Kind::Interval, Event::NO_CPU, segment.urgency);
+    let (kind, cpu, urgency) = (StartKind::Interval, Event::NO_CPU, segment.urgency);
     let (from, to) = (part.from, part.to);
     Some(between(context, &Segment { timeline: &timeline, kind, cpu, from, to, waiting, urgency }))
 }

@@ -19,7 +19,7 @@ pub const STEPS: usize = 8;
 pub struct WakeUp {
     pub task: Tid,
     /// The kind of its wait.
-    pub wait: Wait,
+    pub wait: WaitKind,
     /// The length of the wait; `None` if the record lacks its start.
     pub waited: Option<Nanos>,
     pub at: MonotonicNs,
@@ -42,7 +42,7 @@ pub struct Packet {
     /// NAPI, or the sender itself).
     pub delivery: Option<MonotonicNs>,
     /// The device that received it. `None` if no event shows it (group `napi`).
-    pub received: Option<Received>,
+    pub received: Option<ReceivedPacket>,
     /// The socket that it was queued at. `None` if no event shows it (group `napi`, Linux 6.3).
     pub socket: Option<Socket>,
     /// The poll of the device (NAPI) that took it from there: when it ended, after the wake-up, and
@@ -52,7 +52,7 @@ pub struct Packet {
 
 /// A packet received by a device.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Received {
+pub struct ReceivedPacket {
     /// When it was passed up the protocol stack.
     pub at: MonotonicNs,
     pub device: InterfaceName,
@@ -91,7 +91,7 @@ impl Socket {
 
 /// The kind of a thread's wait, as far as its own events prove it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Wait {
+pub enum WaitKind {
     /// A lock, in the kernel or in user space.
     Lock,
     Reclaim,
@@ -102,15 +102,15 @@ pub enum Wait {
     Sleep,
 }
 
-impl Wait {
+impl WaitKind {
     /// Its spelling in JSON.
     pub fn word(self) -> &'static str {
         match self {
-            Wait::Lock => "lock",
-            Wait::Reclaim => "reclaim",
-            Wait::PageFault => "page-fault",
-            Wait::Uninterruptible => "uninterruptible",
-            Wait::Sleep => "sleep",
+            WaitKind::Lock => "lock",
+            WaitKind::Reclaim => "reclaim",
+            WaitKind::PageFault => "page-fault",
+            WaitKind::Uninterruptible => "uninterruptible",
+            WaitKind::Sleep => "sleep",
         }
     }
 }
@@ -269,14 +269,14 @@ fn socket(context: &TraceContext, wake: &WakeMark) -> Option<Socket> {
 }
 
 /// The last packet passed up in the same softirq or thread.
-fn received(context: &TraceContext, wake: &WakeMark) -> Option<Received> {
+fn received(context: &TraceContext, wake: &WakeMark) -> Option<ReceivedPacket> {
     let is_same = |event: &&Event| {
         !matches!(event.what, EventKind::Switch { .. } | EventKind::SoftirqEntry { vector: NET_RX })
     };
     let mut here = before(context, wake.cpu, wake.at).take_while(is_same);
     here.find_map(|event| match event.what {
         EventKind::PacketReceived { device, bytes } => {
-            Some(Received { at: event.at, device, bytes })
+            Some(ReceivedPacket { at: event.at, device, bytes })
         }
         _ => None,
     })
@@ -336,17 +336,17 @@ fn sleep_before(timeline: &ThreadTimeline, at: MonotonicNs) -> Option<&ThreadSpa
     asleep.then_some(span)
 }
 
-fn wait(timeline: &ThreadTimeline, sleep: &ThreadSpan) -> Wait {
+fn wait(timeline: &ThreadTimeline, sleep: &ThreadSpan) -> WaitKind {
     let at = sleep.from;
     if sleep.doing == ThreadState::LockWait || timeline.lock(at).is_some() {
-        Wait::Lock
+        WaitKind::Lock
     } else if timeline.reclaims_at(at) {
-        Wait::Reclaim
+        WaitKind::Reclaim
     } else if sleep.doing == ThreadState::Blocked && timeline.faults_at(at) {
-        Wait::PageFault
+        WaitKind::PageFault
     } else if sleep.doing == ThreadState::Blocked {
-        Wait::Uninterruptible
+        WaitKind::Uninterruptible
     } else {
-        Wait::Sleep
+        WaitKind::Sleep
     }
 }

@@ -1,8 +1,8 @@
 //! Pairs reported without a request: every scope, and every point with its successor.
 
-use super::results::{Pair, PairResult};
-use super::{By, Figures, Matcher, Rule, Seen};
-use crate::gaps::{Gaps, Scope};
+use super::results::{IntervalPair, PairResult};
+use super::{IntervalEnd, MatchRule, Matcher, PairFigures, PairKey};
+use crate::gaps::{Gaps, LossScope};
 use punctual_core::event::{Names, PointId, PointKind};
 use punctual_core::{Event, EventKind, Tid};
 use std::collections::{BTreeMap, HashMap};
@@ -15,11 +15,11 @@ const THREADS: usize = 1 << 17;
 /// Scopes and consecutive points, thread by thread.
 #[derive(Debug, Default)]
 pub struct Automatic {
-    scopes: BTreeMap<PointId, (Matcher, Figures)>,
-    follows: BTreeMap<(PointId, PointId), Figures>,
+    scopes: BTreeMap<PointId, (Matcher, PairFigures)>,
+    follows: BTreeMap<(PointId, PointId), PairFigures>,
     /// The number of times each plain point was passed.
     passed: BTreeMap<PointId, u64>,
-    last: HashMap<Tid, (PointId, Seen)>,
+    last: HashMap<Tid, (PointId, IntervalEnd)>,
     /// Points and matches in no pair, as a limit on pairs or threads was reached.
     pub untracked: u64,
 }
@@ -32,10 +32,10 @@ impl Automatic {
         event: &Event,
         point: PointId,
         gaps: &Gaps,
-    ) -> Option<(Pair, super::Interval)> {
+    ) -> Option<(IntervalPair, super::MatchedPair)> {
         let EventKind::Point { kind, count, values, .. } = event.what else { return None };
         let value = (count > 0).then_some(values[0]);
-        let seen = Seen { at: event.at, tid: event.tid, cpu: event.cpu, value };
+        let seen = IntervalEnd { at: event.at, tid: event.tid, cpu: event.cpu, value };
         match kind {
             PointKind::Point => self.passed(point, seen, gaps),
             PointKind::Begin => {
@@ -46,26 +46,26 @@ impl Automatic {
                 let (matcher, figures) = self.scope(point)?;
                 let from = matcher.to(seen)?;
                 let interval = figures.record(from, seen, uncertain(from, seen, gaps));
-                Some((Pair::Scope(point), interval))
+                Some((IntervalPair::Scope(point), interval))
             }
         }
     }
 
-    fn scope(&mut self, point: PointId) -> Option<&mut (Matcher, Figures)> {
+    fn scope(&mut self, point: PointId) -> Option<&mut (Matcher, PairFigures)> {
         if self.scopes.len() >= PAIRS && !self.scopes.contains_key(&point) {
             self.untracked += 1;
             return None;
         }
-        let new = || (Matcher::new(By::Thread, Rule::Nested), Figures::new(None));
+        let new = || (Matcher::new(PairKey::Thread, MatchRule::Nested), PairFigures::new(None));
         Some(self.scopes.entry(point).or_insert_with(new))
     }
 
     fn passed(
         &mut self,
         point: PointId,
-        seen: Seen,
+        seen: IntervalEnd,
         gaps: &Gaps,
-    ) -> Option<(Pair, super::Interval)> {
+    ) -> Option<(IntervalPair, super::MatchedPair)> {
         if self.passed.len() >= PAIRS && !self.passed.contains_key(&point)
             || self.last.len() >= THREADS && !self.last.contains_key(&seen.tid)
         {
@@ -78,9 +78,9 @@ impl Automatic {
             self.untracked += 1;
             return None;
         }
-        let figures = self.follows.entry((before, point)).or_insert_with(|| Figures::new(None));
+        let figures = self.follows.entry((before, point)).or_insert_with(|| PairFigures::new(None));
         let interval = figures.record(from, seen, uncertain(from, seen, gaps));
-        Some((Pair::Follows(before, point), interval))
+        Some((IntervalPair::Follows(before, point), interval))
     }
 
     /// The scopes, then the pairs of points.
@@ -95,10 +95,10 @@ impl Automatic {
         let scopes = self.scopes.into_iter().map(|(point, (mut matcher, figures))| {
             matcher.finish();
             PairResult {
-                pair: Pair::Scope(point),
+                pair: IntervalPair::Scope(point),
                 name: name(&point),
-                by: By::Thread,
-                rule: Rule::Nested,
+                by: PairKey::Thread,
+                rule: MatchRule::Nested,
                 figures,
                 unmatched_from: matcher.unmatched_from,
                 unmatched_to: matcher.unmatched_to,
@@ -108,10 +108,10 @@ impl Automatic {
         });
         let passed = |point: &PointId| self.passed.get(point).copied().unwrap_or_default();
         let follows = self.follows.into_iter().map(|((from, to), figures)| PairResult {
-            pair: Pair::Follows(from, to),
+            pair: IntervalPair::Follows(from, to),
             name: format!("{}->{}", name(&from), name(&to)),
-            by: By::Thread,
-            rule: Rule::Next,
+            by: PairKey::Thread,
+            rule: MatchRule::Next,
             unmatched_from: passed(&from) - figures.matched(),
             unmatched_to: passed(&to) - figures.matched(),
             overdue: 0,
@@ -122,6 +122,7 @@ impl Automatic {
     }
 }
 
-fn uncertain(from: Seen, to: Seen, gaps: &Gaps) -> bool {
-    gaps.within(Scope::of_point(to.tid, to.cpu), from.at.min(to.at), from.at.max(to.at)).is_some()
+fn uncertain(from: IntervalEnd, to: IntervalEnd, gaps: &Gaps) -> bool {
+    gaps.within(LossScope::of_point(to.tid, to.cpu), from.at.min(to.at), from.at.max(to.at))
+        .is_some()
 }

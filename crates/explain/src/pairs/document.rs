@@ -1,12 +1,12 @@
 //! The results as a document: figures, verdicts on limits, the worst intervals with the activity
 //! meanwhile.
 
-use super::{Figures, Interval, PairResult, Results, ran};
+use super::{MatchedPair, PairFigures, PairResult, Results, ran};
 use crate::functions::FunctionFigures;
 use crate::probes;
 use crate::scopes::{ScopeFigures, ScopeReport};
-use crate::threads::Lanes;
-use crate::values::Curve;
+use crate::threads::WindowLanes;
+use crate::values::PointCurve;
 use punctual_bundle::intervals::{
     Covered, FunctionSummary, IntervalFigures, LimitSummary, PAIRS_SCHEMA, PairSummary,
     PairsDocument, ScopeSummary, UncertainSummary, ValueCurve, ValueSummary, WorstInterval,
@@ -16,11 +16,11 @@ use punctual_core::event::{FunctionId, PointId, Recorded};
 use punctual_core::{Missing, MonotonicNs, Names, Nanos, SeriesData};
 use punctual_stats::Distribution;
 use punctual_stats::summary::{figures, supported};
-use punctual_stats::validity::{Gated, Validity};
+use punctual_stats::validity::{GatedVerdict, Validity};
 
 /// The number of worst intervals with details.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Detail {
+pub struct WorstDetail {
     /// The number listed per pair and function.
     pub worst: usize,
     /// The number of those with the activity meanwhile, each of which needs a window.
@@ -28,24 +28,24 @@ pub struct Detail {
 }
 
 /// The windows around the worst, in the order expected by [`document`].
-pub fn windows(results: &Results, detail: Detail) -> Vec<(MonotonicNs, MonotonicNs)> {
+pub fn windows(results: &Results, detail: WorstDetail) -> Vec<(MonotonicNs, MonotonicNs)> {
     let all = results.pairs.iter().map(|pair| &pair.figures);
     let all = all.chain(results.functions.values().map(|function| &function.calls));
     all.flat_map(|figures| figures.worst.iter().take(detail.explained.min(detail.worst)))
-        .map(Interval::window)
+        .map(MatchedPair::window)
         .collect()
 }
 
 /// The document. `lanes` are those of [`windows`], or empty: then no tasks are named.
 pub fn document(
     results: &Results,
-    detail: Detail,
-    lanes: &[Lanes],
+    detail: WorstDetail,
+    lanes: &[WindowLanes],
     names: &Names,
     recorded: &Recorded,
 ) -> PairsDocument {
     let missing = recorded.missing.first();
-    let mut writer = Writer { names, detail, lanes: lanes.iter(), missing };
+    let mut writer = PairWriter { names, detail, lanes: lanes.iter(), missing };
     let pairs: Vec<PairSummary> = results.pairs.iter().map(|pair| writer.pair(pair)).collect();
     let functions =
         results.functions.iter().map(|(function, figures)| writer.function(*function, figures));
@@ -76,14 +76,14 @@ pub fn document(
     }
 }
 
-struct Writer<'a> {
+struct PairWriter<'a> {
     names: &'a Names,
-    detail: Detail,
-    lanes: std::slice::Iter<'a, Lanes>,
+    detail: WorstDetail,
+    lanes: std::slice::Iter<'a, WindowLanes>,
     missing: Option<&'a Missing>,
 }
 
-impl Writer<'_> {
+impl PairWriter<'_> {
     fn pair(&mut self, pair: &PairResult) -> PairSummary {
         let of = &pair.figures;
         PairSummary {
@@ -119,8 +119,8 @@ impl Writer<'_> {
         }
     }
 
-    fn worst(&mut self, of: &Figures) -> Vec<WorstInterval> {
-        let Detail { worst, explained } = self.detail;
+    fn worst(&mut self, of: &PairFigures) -> Vec<WorstInterval> {
+        let WorstDetail { worst, explained } = self.detail;
         let mut all = Vec::new();
         for (place, interval) in of.worst.iter().take(worst).enumerate() {
             let lanes = if place < explained { self.lanes.next() } else { None };
@@ -197,7 +197,7 @@ pub fn gate(document: &mut PairsDocument, validity: &Validity) {
     let of_functions = document.functions.iter_mut().filter_map(|function| function.limit.as_mut());
     let mut verdicts = Vec::new();
     for limit in of_pairs.chain(of_functions) {
-        let Gated { verdict, reason } = validity.gate_recording(limit.verdict);
+        let GatedVerdict { verdict, reason } = validity.gate_recording(limit.verdict);
         limit.verdict = verdict;
         limit.reason = reason.or(limit.reason.take());
         verdicts.push(verdict);
@@ -208,7 +208,7 @@ pub fn gate(document: &mut PairsDocument, validity: &Validity) {
 /// The verdict on a limit. One certain violation decides; without one, it is met only if no event
 /// was lost.
 fn limit(
-    of: &Figures,
+    of: &PairFigures,
     overdue: u64,
     lossy: bool,
     missing: Option<&Missing>,
@@ -244,7 +244,7 @@ fn limit(
     })
 }
 
-fn values(curve: &Curve, names: &Names) -> ValueCurve {
+fn values(curve: &PointCurve, names: &Names) -> ValueCurve {
     let segment = |bucket: &crate::values::ValueBucket| ValueSummary {
         start: bucket.start.ns(),
         count: bucket.count,

@@ -1,8 +1,8 @@
 //! One end of a pair: its name, and the events it matches.
 
-use super::By;
-use crate::gaps::{Gaps, Scope};
-use crate::intervals::Seen;
+use super::PairKey;
+use crate::gaps::{Gaps, LossScope};
+use crate::intervals::IntervalEnd;
 use punctual_core::event::{FunctionId, Names, PointId, PointKind};
 use punctual_core::words::{nearest, suggestion};
 use punctual_core::{Event, EventKind, Tid};
@@ -31,25 +31,25 @@ enum Selector {
     Exit(Vec<FunctionId>),
     /// A kernel event by its name; with a detail, only those with one of these threads or values.
     Kernel {
-        kind: &'static Kind,
+        kind: &'static EndpointKind,
         about: Option<HashSet<u64>>,
     },
 }
 
 /// A kernel event that can be the end of a pair.
 #[derive(PartialEq, Debug)]
-struct Kind {
+struct EndpointKind {
     name: &'static str,
     /// Another common name of it.
     alias: &'static str,
     /// The names that a detail is looked up in.
-    about: About,
-    by: By,
+    about: ValueMeaning,
+    by: PairKey,
 }
 
 /// The meaning of a kernel event's value.
 #[derive(Clone, Copy, PartialEq, Debug)]
-enum About {
+enum ValueMeaning {
     Task,
     Irq,
     Vector,
@@ -62,62 +62,67 @@ enum About {
     Nothing,
 }
 
-const fn kind(name: &'static str, alias: &'static str, about: About, by: By) -> Kind {
-    Kind { name, alias, about, by }
+const fn kind(
+    name: &'static str,
+    alias: &'static str,
+    about: ValueMeaning,
+    by: PairKey,
+) -> EndpointKind {
+    EndpointKind { name, alias, about, by }
 }
 
-const KINDS: &[Kind] = &[
-    kind("sched_switch", "switch_in", About::Task, By::Thread),
-    kind("sched_switch_out", "switch_out", About::Task, By::Thread),
-    kind("sched_waking", "waking", About::Task, By::Thread),
-    kind("sched_wakeup", "wakeup", About::Task, By::Thread),
-    kind("sched_migrate_task", "migrate", About::Task, By::Thread),
-    kind("sched_process_fork", "fork", About::Task, By::Thread),
-    kind("sched_process_exec", "exec", About::Task, By::Thread),
-    kind("sched_process_exit", "exit", About::Task, By::Thread),
-    kind("sched_pi_setprio", "pi_setprio", About::Task, By::Thread),
-    kind("signal_generate", "signal", About::Task, By::Thread),
-    kind("irq_handler_entry", "irq_entry", About::Irq, By::Cpu),
-    kind("irq_handler_exit", "irq_exit", About::Irq, By::Cpu),
-    kind("vector_entry", "vector_entry", About::Vector, By::Cpu),
-    kind("vector_exit", "vector_exit", About::Vector, By::Cpu),
-    kind("softirq_raise", "softirq_raise", About::Softirq, By::Cpu),
-    kind("softirq_entry", "softirq_entry", About::Softirq, By::Cpu),
-    kind("softirq_exit", "softirq_exit", About::Softirq, By::Cpu),
-    kind("ipi_send_cpu", "ipi_send", About::Number, By::Value),
-    kind("hrtimer_start", "hrtimer_start", About::Number, By::Value),
-    kind("hrtimer_cancel", "hrtimer_cancel", About::Number, By::Value),
-    kind("hrtimer_expire_entry", "hrtimer_expire", About::Number, By::Value),
-    kind("hrtimer_expire_exit", "hrtimer_expire_exit", About::Number, By::Value),
-    kind("timer_start", "timer_start", About::Number, By::Value),
-    kind("timer_expire_entry", "timer_expire", About::Number, By::Value),
-    kind("timer_expire_exit", "timer_expire_exit", About::Number, By::Value),
-    kind("sys_enter", "syscall_enter", About::Syscall, By::Thread),
-    kind("sys_exit", "syscall_exit", About::Syscall, By::Thread),
-    kind("futex_enter", "futex_enter", About::Number, By::Thread),
-    kind("futex_exit", "futex_exit", About::Nothing, By::Thread),
-    kind("contention_begin", "contention_begin", About::Number, By::Thread),
-    kind("contention_end", "contention_end", About::Number, By::Thread),
-    kind("page_fault", "page_fault", About::Nothing, By::Thread),
-    kind("mm_page_alloc", "page_alloc", About::Nothing, By::Thread),
-    kind("mm_vmscan_direct_reclaim_begin", "reclaim_begin", About::Nothing, By::Thread),
-    kind("mm_vmscan_direct_reclaim_end", "reclaim_end", About::Nothing, By::Thread),
-    kind("kmalloc", "kmalloc", About::Nothing, By::Thread),
-    kind("kmem_cache_alloc", "kmem_cache_alloc", About::Nothing, By::Thread),
-    kind("block_rq_issue", "block_issue", About::Device, By::Value),
-    kind("block_rq_complete", "block_complete", About::Device, By::Value),
-    kind("jbd2_start_commit", "journal_start", About::Device, By::Value),
-    kind("jbd2_end_commit", "journal_end", About::Device, By::Value),
-    kind("mmc_request_start", "mmc_start", About::Nothing, By::Global),
-    kind("mmc_request_done", "mmc_done", About::Nothing, By::Global),
-    kind("workqueue_execute_start", "work_start", About::Symbol, By::Thread),
-    kind("workqueue_execute_end", "work_end", About::Symbol, By::Thread),
-    kind("napi_poll", "napi_poll", About::Nothing, By::Cpu),
-    kind("netif_receive_skb", "packet_received", About::Nothing, By::Cpu),
-    kind("sk_data_ready", "socket_ready", About::Nothing, By::Cpu),
-    kind("cpu_idle", "idle_enter", About::IdleState, By::Cpu),
-    kind("cpu_idle_exit", "idle_exit", About::Nothing, By::Cpu),
-    kind("cpu_frequency", "frequency", About::Nothing, By::Cpu),
+const KINDS: &[EndpointKind] = &[
+    kind("sched_switch", "switch_in", ValueMeaning::Task, PairKey::Thread),
+    kind("sched_switch_out", "switch_out", ValueMeaning::Task, PairKey::Thread),
+    kind("sched_waking", "waking", ValueMeaning::Task, PairKey::Thread),
+    kind("sched_wakeup", "wakeup", ValueMeaning::Task, PairKey::Thread),
+    kind("sched_migrate_task", "migrate", ValueMeaning::Task, PairKey::Thread),
+    kind("sched_process_fork", "fork", ValueMeaning::Task, PairKey::Thread),
+    kind("sched_process_exec", "exec", ValueMeaning::Task, PairKey::Thread),
+    kind("sched_process_exit", "exit", ValueMeaning::Task, PairKey::Thread),
+    kind("sched_pi_setprio", "pi_setprio", ValueMeaning::Task, PairKey::Thread),
+    kind("signal_generate", "signal", ValueMeaning::Task, PairKey::Thread),
+    kind("irq_handler_entry", "irq_entry", ValueMeaning::Irq, PairKey::Cpu),
+    kind("irq_handler_exit", "irq_exit", ValueMeaning::Irq, PairKey::Cpu),
+    kind("vector_entry", "vector_entry", ValueMeaning::Vector, PairKey::Cpu),
+    kind("vector_exit", "vector_exit", ValueMeaning::Vector, PairKey::Cpu),
+    kind("softirq_raise", "softirq_raise", ValueMeaning::Softirq, PairKey::Cpu),
+    kind("softirq_entry", "softirq_entry", ValueMeaning::Softirq, PairKey::Cpu),
+    kind("softirq_exit", "softirq_exit", ValueMeaning::Softirq, PairKey::Cpu),
+    kind("ipi_send_cpu", "ipi_send", ValueMeaning::Number, PairKey::Value),
+    kind("hrtimer_start", "hrtimer_start", ValueMeaning::Number, PairKey::Value),
+    kind("hrtimer_cancel", "hrtimer_cancel", ValueMeaning::Number, PairKey::Value),
+    kind("hrtimer_expire_entry", "hrtimer_expire", ValueMeaning::Number, PairKey::Value),
+    kind("hrtimer_expire_exit", "hrtimer_expire_exit", ValueMeaning::Number, PairKey::Value),
+    kind("timer_start", "timer_start", ValueMeaning::Number, PairKey::Value),
+    kind("timer_expire_entry", "timer_expire", ValueMeaning::Number, PairKey::Value),
+    kind("timer_expire_exit", "timer_expire_exit", ValueMeaning::Number, PairKey::Value),
+    kind("sys_enter", "syscall_enter", ValueMeaning::Syscall, PairKey::Thread),
+    kind("sys_exit", "syscall_exit", ValueMeaning::Syscall, PairKey::Thread),
+    kind("futex_enter", "futex_enter", ValueMeaning::Number, PairKey::Thread),
+    kind("futex_exit", "futex_exit", ValueMeaning::Nothing, PairKey::Thread),
+    kind("contention_begin", "contention_begin", ValueMeaning::Number, PairKey::Thread),
+    kind("contention_end", "contention_end", ValueMeaning::Number, PairKey::Thread),
+    kind("page_fault", "page_fault", ValueMeaning::Nothing, PairKey::Thread),
+    kind("mm_page_alloc", "page_alloc", ValueMeaning::Nothing, PairKey::Thread),
+    kind("mm_vmscan_direct_reclaim_begin", "reclaim_begin", ValueMeaning::Nothing, PairKey::Thread),
+    kind("mm_vmscan_direct_reclaim_end", "reclaim_end", ValueMeaning::Nothing, PairKey::Thread),
+    kind("kmalloc", "kmalloc", ValueMeaning::Nothing, PairKey::Thread),
+    kind("kmem_cache_alloc", "kmem_cache_alloc", ValueMeaning::Nothing, PairKey::Thread),
+    kind("block_rq_issue", "block_issue", ValueMeaning::Device, PairKey::Value),
+    kind("block_rq_complete", "block_complete", ValueMeaning::Device, PairKey::Value),
+    kind("jbd2_start_commit", "journal_start", ValueMeaning::Device, PairKey::Value),
+    kind("jbd2_end_commit", "journal_end", ValueMeaning::Device, PairKey::Value),
+    kind("mmc_request_start", "mmc_start", ValueMeaning::Nothing, PairKey::Global),
+    kind("mmc_request_done", "mmc_done", ValueMeaning::Nothing, PairKey::Global),
+    kind("workqueue_execute_start", "work_start", ValueMeaning::Symbol, PairKey::Thread),
+    kind("workqueue_execute_end", "work_end", ValueMeaning::Symbol, PairKey::Thread),
+    kind("napi_poll", "napi_poll", ValueMeaning::Nothing, PairKey::Cpu),
+    kind("netif_receive_skb", "packet_received", ValueMeaning::Nothing, PairKey::Cpu),
+    kind("sk_data_ready", "socket_ready", ValueMeaning::Nothing, PairKey::Cpu),
+    kind("cpu_idle", "idle_enter", ValueMeaning::IdleState, PairKey::Cpu),
+    kind("cpu_idle_exit", "idle_exit", ValueMeaning::Nothing, PairKey::Cpu),
+    kind("cpu_frequency", "frequency", ValueMeaning::Nothing, PairKey::Cpu),
 ];
 
 /// Why a text is not an end of a pair.
@@ -180,8 +185,8 @@ impl Endpoint {
 
     /// Whether this event is that end; for functions only the exit, as calls are recorded at their
     /// end.
-    pub fn seen(&self, event: &Event) -> Option<Seen> {
-        let seen = |tid, value| Some(Seen { at: event.at, tid, cpu: event.cpu, value });
+    pub fn seen(&self, event: &Event) -> Option<IntervalEnd> {
+        let seen = |tid, value| Some(IntervalEnd { at: event.at, tid, cpu: event.cpu, value });
         match (&self.what, event.what) {
             (
                 Selector::Point { points, kind },
@@ -196,7 +201,7 @@ impl Endpoint {
             }
             (Selector::Kernel { kind, about }, what) if is_kind(kind, &what) => {
                 let (tid, value) = subject(kind, event);
-                let key = if kind.about == About::Task {
+                let key = if kind.about == ValueMeaning::Task {
                     Some(u64::from(tid.0))
                 } else {
                     detail_of(&what)
@@ -210,13 +215,13 @@ impl Endpoint {
     }
 
     /// The entry of a call, which is recorded at its end.
-    pub fn entered(&self, event: &Event) -> Option<Seen> {
+    pub fn entered(&self, event: &Event) -> Option<IntervalEnd> {
         match (&self.what, event.what) {
             (Selector::Entry(functions), EventKind::Call { function, began, argument, .. })
                 if functions.contains(&function) =>
             {
                 let value = argument.map(|argument| argument as i64);
-                Some(Seen { at: began, tid: event.tid, cpu: event.cpu, value })
+                Some(IntervalEnd { at: began, tid: event.tid, cpu: event.cpu, value })
             }
             _ => None,
         }
@@ -228,10 +233,10 @@ impl Endpoint {
     }
 
     /// The default key for matching.
-    pub(super) fn natural(&self) -> By {
+    pub(super) fn natural(&self) -> PairKey {
         match &self.what {
             Selector::Kernel { kind, .. } => kind.by,
-            _ => By::Thread,
+            _ => PairKey::Thread,
         }
     }
 
@@ -265,13 +270,13 @@ impl Endpoint {
     }
 
     /// The source whose losses may hide one of its events.
-    pub(super) fn scope(&self, by: By, seen: Seen) -> Scope {
+    pub(super) fn scope(&self, by: PairKey, seen: IntervalEnd) -> LossScope {
         match (&self.what, by) {
-            (Selector::Point { .. }, _) if seen.cpu != Event::NO_CPU => Scope::AnyCpu,
-            (Selector::Point { .. }, By::Thread) => Scope::Thread(seen.tid),
-            (Selector::Point { .. }, _) => Scope::AnyThread,
-            (_, By::Cpu) => Scope::Cpu(seen.cpu),
-            _ => Scope::AnyCpu,
+            (Selector::Point { .. }, _) if seen.cpu != Event::NO_CPU => LossScope::AnyCpu,
+            (Selector::Point { .. }, PairKey::Thread) => LossScope::Thread(seen.tid),
+            (Selector::Point { .. }, _) => LossScope::AnyThread,
+            (_, PairKey::Cpu) => LossScope::Cpu(seen.cpu),
+            _ => LossScope::AnyCpu,
         }
     }
 }
@@ -334,13 +339,14 @@ fn kernel(text: &str, names: &Names) -> Option<Result<Selector, EndpointError>> 
 
 /// The numbers that a detail matches. A number matches itself and the threads of the process of
 /// that number.
-fn look_up(about: About, detail: &str, names: &Names) -> HashSet<u64> {
+fn look_up(about: ValueMeaning, detail: &str, names: &Names) -> HashSet<u64> {
     let number = detail
         .strip_prefix("0x")
         .map_or_else(|| detail.parse().ok(), |hex| u64::from_str_radix(hex, 16).ok());
-    let mut all: HashSet<u64> = number.filter(|_| about != About::Nothing).into_iter().collect();
+    let mut all: HashSet<u64> =
+        number.filter(|_| about != ValueMeaning::Nothing).into_iter().collect();
     match about {
-        About::Task => all.extend(
+        ValueMeaning::Task => all.extend(
             names
                 .tasks
                 .iter()
@@ -349,16 +355,16 @@ fn look_up(about: About, detail: &str, names: &Names) -> HashSet<u64> {
         ),
         // Handlers are registered under names like `virtio0-req.0`; several are separated by
         // commas.
-        About::Irq => all.extend(
+        ValueMeaning::Irq => all.extend(
             names.irqs.iter().filter(|(_, name)| name.contains(detail)).map(|(n, _)| u64::from(*n)),
         ),
-        About::Vector => all.extend(matching(&names.vectors, detail)),
-        About::Softirq => all.extend(matching(&names.softirqs, detail)),
-        About::Syscall => all.extend(matching(&names.syscalls, detail)),
-        About::Device => all.extend(matching(&names.devices, detail)),
-        About::IdleState => all.extend(matching(&names.idle_states, detail)),
-        About::Symbol => all.extend(matching(&names.symbols, detail)),
-        About::Number | About::Nothing => {}
+        ValueMeaning::Vector => all.extend(matching(&names.vectors, detail)),
+        ValueMeaning::Softirq => all.extend(matching(&names.softirqs, detail)),
+        ValueMeaning::Syscall => all.extend(matching(&names.syscalls, detail)),
+        ValueMeaning::Device => all.extend(matching(&names.devices, detail)),
+        ValueMeaning::IdleState => all.extend(matching(&names.idle_states, detail)),
+        ValueMeaning::Symbol => all.extend(matching(&names.symbols, detail)),
+        ValueMeaning::Number | ValueMeaning::Nothing => {}
     }
     all
 }
@@ -373,7 +379,7 @@ fn matching<N: Copy + Into<u64>>(
         .map(|(number, _)| (*number).into())
 }
 
-fn is_kind(kind: &Kind, what: &EventKind) -> bool {
+fn is_kind(kind: &EndpointKind, what: &EventKind) -> bool {
     match what {
         EventKind::Switch { .. } => kind.name == "sched_switch" || kind.name == "sched_switch_out",
         EventKind::Point { .. } | EventKind::Call { .. } => false,
@@ -382,7 +388,7 @@ fn is_kind(kind: &Kind, what: &EventKind) -> bool {
 }
 
 /// The thread and the value of a kernel event.
-fn subject(kind: &Kind, event: &Event) -> (Tid, Option<i64>) {
+fn subject(kind: &EndpointKind, event: &Event) -> (Tid, Option<i64>) {
     match event.what {
         EventKind::Switch { next, .. } if kind.name == "sched_switch" => {
             (next, Some(next.0.into()))
@@ -395,7 +401,7 @@ fn subject(kind: &Kind, event: &Event) -> (Tid, Option<i64>) {
         | EventKind::Fork { child: task } => (task, Some(task.0.into())),
         what => (
             event.tid,
-            value_of(&what).or((kind.about == About::Task).then_some(event.tid.0.into())),
+            value_of(&what).or((kind.about == ValueMeaning::Task).then_some(event.tid.0.into())),
         ),
     }
 }

@@ -1,6 +1,6 @@
 //! Matches the open A's of a pair with B's.
 
-use super::{By, Rule, Seen};
+use super::{IntervalEnd, MatchRule, PairKey};
 use punctual_core::{Event, Limit, MonotonicNs};
 use std::collections::{HashMap, VecDeque};
 
@@ -14,9 +14,9 @@ const KEYS: usize = 1 << 12;
 /// The open A's of one pair.
 #[derive(Debug)]
 pub struct Matcher {
-    by: By,
-    rule: Rule,
-    open: HashMap<u64, VecDeque<Seen>>,
+    by: PairKey,
+    rule: MatchRule,
+    open: HashMap<u64, VecDeque<IntervalEnd>>,
     count: usize,
     /// A's without a B so far.
     pub unmatched_from: u64,
@@ -27,7 +27,7 @@ pub struct Matcher {
 }
 
 impl Matcher {
-    pub fn new(by: By, rule: Rule) -> Matcher {
+    pub fn new(by: PairKey, rule: MatchRule) -> Matcher {
         Matcher {
             by,
             rule,
@@ -40,17 +40,17 @@ impl Matcher {
     }
 
     /// The key for matching.
-    pub fn by(&self) -> By {
+    pub fn by(&self) -> PairKey {
         self.by
     }
 
-    pub fn from(&mut self, seen: Seen) {
+    pub fn from(&mut self, seen: IntervalEnd) {
         let Some(key) = key(self.by, seen) else {
             self.unmatched_from += 1;
             return;
         };
         let known = self.open.get_mut(&key).and_then(|open| open.back_mut());
-        if let Some(last) = known.filter(|_| self.rule == Rule::Next) {
+        if let Some(last) = known.filter(|_| self.rule == MatchRule::Next) {
             *last = seen;
             self.unmatched_from += 1;
         } else if self.count >= OPEN {
@@ -63,12 +63,13 @@ impl Matcher {
     }
 
     /// Returns the A that this B is matched with.
-    pub fn to(&mut self, seen: Seen) -> Option<Seen> {
+    pub fn to(&mut self, seen: IntervalEnd) -> Option<IntervalEnd> {
         // Values seldom recur; threads and CPUs do.
-        let forget = self.by == By::Value || self.open.len() > KEYS;
+        let forget = self.by == PairKey::Value || self.open.len() > KEYS;
         let found = key(self.by, seen).and_then(|key| {
             let open = self.open.get_mut(&key)?;
-            let found = if self.rule == Rule::Async { open.pop_front() } else { open.pop_back() };
+            let found =
+                if self.rule == MatchRule::Async { open.pop_front() } else { open.pop_back() };
             if open.is_empty() && forget {
                 self.open.remove(&key);
             }
@@ -95,11 +96,11 @@ impl Matcher {
 }
 
 /// The value of an end for this key; `None` without one.
-fn key(by: By, seen: Seen) -> Option<u64> {
+fn key(by: PairKey, seen: IntervalEnd) -> Option<u64> {
     match by {
-        By::Thread => Some(seen.tid.0.into()),
-        By::Value => seen.value.map(|value| value as u64),
-        By::Cpu => (seen.cpu != Event::NO_CPU).then_some(seen.cpu.into()),
-        By::Global => Some(0),
+        PairKey::Thread => Some(seen.tid.0.into()),
+        PairKey::Value => seen.value.map(|value| value as u64),
+        PairKey::Cpu => (seen.cpu != Event::NO_CPU).then_some(seen.cpu.into()),
+        PairKey::Global => Some(0),
     }
 }

@@ -1,11 +1,13 @@
 //! One pass over the events for every requested pair, or every existing one.
 
 use super::automatic::Automatic;
-use super::results::{Found, Pair, PairResult, Results};
-use super::{By, Endpoint, Figures, Matcher, Request, Rule, Seen, Target};
-use crate::functions::{Call, FunctionFigures, Functions};
+use super::results::{IntervalPair, PairMatch, PairResult, Results};
+use super::{
+    Endpoint, IntervalEnd, MatchRule, Matcher, PairFigures, PairKey, PairRequest, RequestTarget,
+};
+use crate::functions::{FunctionFigures, Functions, RecordedCall};
 use crate::gaps::Gaps;
-use crate::scopes::Scopes;
+use crate::scopes::ScopeReader;
 use crate::values::{BUCKETS, Curves};
 use punctual_core::event::{FunctionId, Names, PointId, Recorded};
 use punctual_core::{Event, EventKind, MonotonicNs, Nanos};
@@ -17,21 +19,24 @@ const ENTRIES: usize = 1 << 22;
 /// The result of the preparatory pass: gaps in the events, and entries of functions, which are
 /// recorded only at the end of calls.
 #[derive(Clone, Debug, Default)]
-pub struct Prepared {
+pub struct PreparedPairing {
     pub gaps: Gaps,
     /// In order of time: the request, whether it is its B, and the entry.
-    entries: Vec<(usize, bool, Seen)>,
+    entries: Vec<(usize, bool, IntervalEnd)>,
     left_out: u64,
 }
 
-impl Prepared {
+impl PreparedPairing {
     /// Whether preparation needs a separate pass.
-    pub fn is_needed(recorded: &Recorded, requests: &[Request]) -> bool {
+    pub fn is_needed(recorded: &Recorded, requests: &[PairRequest]) -> bool {
         recorded.lost() > 0
             || requests.iter().any(|request| ends(request).iter().any(|(_, end)| end.is_entry()))
     }
 
-    pub fn of(events: impl IntoIterator<Item = Event>, requests: &[Request]) -> Prepared {
+    pub fn of(
+        events: impl IntoIterator<Item = Event>,
+        requests: &[PairRequest],
+    ) -> PreparedPairing {
         let entries = requests.iter().enumerate().flat_map(|(place, request)| {
             ends(request)
                 .into_iter()
@@ -39,7 +44,7 @@ impl Prepared {
                 .map(move |(is_to, end)| (place, is_to, end))
         });
         let required: Vec<(usize, bool, &Endpoint)> = entries.collect();
-        let mut prepared = Prepared::default();
+        let mut prepared = PreparedPairing::default();
         for event in events {
             prepared.gaps.add(&event);
             for (place, is_to, end) in &required {
@@ -57,10 +62,10 @@ impl Prepared {
     }
 }
 
-fn ends(request: &Request) -> Vec<(bool, &Endpoint)> {
+fn ends(request: &PairRequest) -> Vec<(bool, &Endpoint)> {
     match &request.target {
-        Target::Pair { from, to, .. } => vec![(false, from), (true, to)],
-        Target::Function { .. } => Vec::new(),
+        RequestTarget::Pair { from, to, .. } => vec![(false, from), (true, to)],
+        RequestTarget::Function { .. } => Vec::new(),
     }
 }
 
@@ -68,18 +73,18 @@ fn ends(request: &Request) -> Vec<(bool, &Endpoint)> {
 #[derive(Clone, Debug, Default)]
 pub struct PairingOptions {
     /// The requested pairs and functions, with their limits.
-    pub requests: Vec<Request>,
+    pub requests: Vec<PairRequest>,
     /// Also all scopes, all points with their successors, all functions, and curves of values.
     pub everything: bool,
 }
 
 /// Reads events in order of time.
 pub struct Pairing {
-    asked: Vec<(Request, Matcher, Figures)>,
+    asked: Vec<(PairRequest, Matcher, PairFigures)>,
     automatic: Option<(Automatic, Curves)>,
     functions: Option<Functions>,
-    scopes: Option<Scopes>,
-    prepared: Prepared,
+    scopes: Option<ScopeReader>,
+    prepared: PreparedPairing,
     entries_read: usize,
     began: MonotonicNs,
     ended: MonotonicNs,
@@ -93,7 +98,7 @@ pub struct Pairing {
 impl Pairing {
     pub fn new(
         options: PairingOptions,
-        prepared: Prepared,
+        prepared: PreparedPairing,
         names: &Names,
         recorded: &Recorded,
     ) -> Pairing {
@@ -101,24 +106,24 @@ impl Pairing {
         let same_function =
             first_of_name(names.functions.iter().map(|f| (&f.name, &f.object)), FunctionId);
         let limits = requests.iter().filter_map(|request| match &request.target {
-            Target::Function { functions, .. } => {
+            RequestTarget::Function { functions, .. } => {
                 Some(functions.iter().map(|f| (*f, request.limit)))
             }
-            Target::Pair { .. } => None,
+            RequestTarget::Pair { .. } => None,
         });
         let limits: Vec<_> = limits
             .flatten()
             .filter_map(|(f, limit)| Some((canonical(&same_function, f), limit?)))
             .collect();
-        let wants_functions =
-            everything || requests.iter().any(|r| matches!(r.target, Target::Function { .. }));
+        let wants_functions = everything
+            || requests.iter().any(|r| matches!(r.target, RequestTarget::Function { .. }));
         let wants_scopes = everything || requests.iter().any(|r| !r.target.scope().is_empty());
         let asked = requests.into_iter().map(|request| {
             let (by, rule) = match &request.target {
-                Target::Pair { by, rule, .. } => (*by, *rule),
-                Target::Function { .. } => (By::Thread, Rule::Nested),
+                RequestTarget::Pair { by, rule, .. } => (*by, *rule),
+                RequestTarget::Function { .. } => (PairKey::Thread, MatchRule::Nested),
             };
-            let figures = Figures::new(request.limit);
+            let figures = PairFigures::new(request.limit);
             (request, Matcher::new(by, rule), figures)
         });
         let automatic =
@@ -129,7 +134,7 @@ impl Pairing {
             asked: asked.collect(),
             automatic: everything.then(automatic),
             functions: wants_functions.then(|| Functions::new(limits)),
-            scopes: wants_scopes.then(Scopes::default),
+            scopes: wants_scopes.then(ScopeReader::default),
             prepared,
             entries_read,
             began: recorded.began,
@@ -143,14 +148,16 @@ impl Pairing {
     /// Reads one event; `found` takes the resulting matches. Events before the start of the
     /// recording match nothing: recorders are attached one by one, so some kinds of events begin
     /// earlier than others, and the running tasks are unknown.
-    pub fn push(&mut self, event: &Event, mut found: impl FnMut(Found)) {
+    pub fn push(&mut self, event: &Event, mut found: impl FnMut(PairMatch)) {
         if event.at < self.began {
             return;
         }
         self.entries_until(event, &mut found);
         let exclusive = self.scoped(event);
         for place in 0..self.asked.len() {
-            let Target::Pair { from, to, .. } = &self.asked[place].0.target else { continue };
+            let RequestTarget::Pair { from, to, .. } = &self.asked[place].0.target else {
+                continue;
+            };
             let (from, to) = (from.seen(event), to.seen(event));
             if let Some(to) = to {
                 let exclusive =
@@ -167,7 +174,7 @@ impl Pairing {
                 let point = canonical(&self.points, point);
                 curves.push(event, point);
                 if let Some((pair, interval)) = automatic.push(event, point, &self.prepared.gaps) {
-                    found(Found { pair, interval, exclusive, left: false });
+                    found(PairMatch { pair, interval, exclusive, left: false });
                 }
             }
             EventKind::Call { .. } => self.called(event, &mut found),
@@ -175,7 +182,7 @@ impl Pairing {
         }
     }
 
-    fn entries_until(&mut self, event: &Event, found: &mut impl FnMut(Found)) {
+    fn entries_until(&mut self, event: &Event, found: &mut impl FnMut(PairMatch)) {
         while let Some((place, is_to, seen)) = self.prepared.entries.get(self.entries_read).copied()
         {
             if seen.at > event.at {
@@ -193,13 +200,13 @@ impl Pairing {
     fn ended(
         &mut self,
         place: usize,
-        to: Seen,
+        to: IntervalEnd,
         exclusive: Option<Nanos>,
-        found: &mut impl FnMut(Found),
+        found: &mut impl FnMut(PairMatch),
     ) {
         let Some((request, matcher, figures)) = self.asked.get_mut(place) else { return };
         let Some(from) = matcher.to(to) else { return };
-        let Target::Pair { from: a, to: b, .. } = &request.target else { return };
+        let RequestTarget::Pair { from: a, to: b, .. } = &request.target else { return };
         let (by, gaps) = (matcher.by(), &self.prepared.gaps);
         let (since, until) = (from.at.min(to.at), from.at.max(to.at));
         let uncertain = !gaps.is_empty()
@@ -207,7 +214,7 @@ impl Pairing {
                 .iter()
                 .any(|scope| gaps.within(*scope, since, until).is_some());
         let interval = figures.record(from, to, uncertain);
-        found(Found { pair: Pair::Asked(place), interval, exclusive, left: false });
+        found(PairMatch { pair: IntervalPair::Asked(place), interval, exclusive, left: false });
     }
 
     /// The exclusive time of the scope that the event ends.
@@ -216,36 +223,36 @@ impl Pairing {
         self.scopes.as_mut()?.push(event, canonical(&self.points, point), &self.prepared.gaps)
     }
 
-    fn called(&mut self, event: &Event, found: &mut impl FnMut(Found)) {
+    fn called(&mut self, event: &Event, found: &mut impl FnMut(PairMatch)) {
         let Some(functions) = &mut self.functions else { return };
         let mut event = *event;
         if let EventKind::Call { function, .. } = &mut event.what {
             *function = canonical(&self.same_function, *function);
         }
-        if let Some(Call { function, interval, exclusive, left }) =
+        if let Some(RecordedCall { function, interval, exclusive, left }) =
             functions.push(&event, &self.prepared.gaps)
         {
-            found(Found { pair: Pair::Function(function), interval, exclusive, left });
+            found(PairMatch { pair: IntervalPair::Function(function), interval, exclusive, left });
         }
     }
 
     pub fn finish(self, names: &Names) -> Results {
         let (functions, untracked_calls) =
             self.functions.map(Functions::finish).unwrap_or_default();
-        let scopes = self.scopes.map(Scopes::finish).unwrap_or_default();
+        let scopes = self.scopes.map(ScopeReader::finish).unwrap_or_default();
         let (ended, gaps) = (self.ended, self.prepared.gaps);
         let mut untracked = untracked_calls + self.prepared.left_out;
         let asked = self.asked.into_iter().enumerate().filter_map(
             |(place, (request, mut matcher, figures))| {
                 let overdue = request.limit.map_or(0, |limit| matcher.overdue(limit, ended));
                 matcher.finish();
-                let Target::Pair { by, rule, ref from, ref to } = request.target else {
+                let RequestTarget::Pair { by, rule, ref from, ref to } = request.target else {
                     return None;
                 };
                 let lossy = [from, to].iter().any(|end| end.may_be_missing(&gaps))
                     || self.has_lines && gaps.any_of_kernel();
                 Some(PairResult {
-                    pair: Pair::Asked(place),
+                    pair: IntervalPair::Asked(place),
                     name: request.target.to_string(),
                     by,
                     rule,

@@ -1,8 +1,8 @@
 //! The tasks and interrupts during an interval: from a maximum to its circumstances.
 
 use crate::occupancy::interrupt_name;
-use crate::threads::{Lanes, ThreadState};
-use punctual_bundle::intervals::{Ran, Share};
+use crate::threads::{ThreadState, WindowLanes};
+use punctual_bundle::intervals::{RanTask, StateShare};
 use punctual_core::{Event, Names, Tid};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,13 +10,13 @@ use std::collections::{BTreeMap, BTreeSet};
 const LINES: usize = 12;
 
 /// The states of a thread in a window; empty if completely unknown.
-pub fn states(lanes: &Lanes, tid: Tid) -> Vec<Share> {
+pub fn states(lanes: &WindowLanes, tid: Tid) -> Vec<StateShare> {
     let mut sums: BTreeMap<&str, i64> = BTreeMap::new();
     for span in lanes.threads.get(&tid).into_iter().flat_map(|lane| &lane.spans) {
         *sums.entry(word(span.doing)).or_default() += (span.to - span.from).ns();
     }
-    let mut shares: Vec<Share> =
-        sums.into_iter().map(|(state, ns)| Share { state: state.to_owned(), ns }).collect();
+    let mut shares: Vec<StateShare> =
+        sums.into_iter().map(|(state, ns)| StateShare { state: state.to_owned(), ns }).collect();
     shares.sort_by_key(|share| -share.ns);
     shares
 }
@@ -35,7 +35,7 @@ pub fn word(doing: ThreadState) -> &'static str {
 
 /// The tasks and interrupts of a window on the CPUs concerned: those of the ends, and those where
 /// the thread ran or waited to run. The longest first.
-pub fn ran(lanes: &Lanes, tid: Tid, ends: [u16; 2], names: &Names) -> Vec<Ran> {
+pub fn ran(lanes: &WindowLanes, tid: Tid, ends: [u16; 2], names: &Names) -> Vec<RanTask> {
     let concerned = concerned(lanes, tid, ends);
     let mut sums: BTreeMap<(u16, &str, String, Option<u32>), i64> = BTreeMap::new();
     for (cpu, lane) in
@@ -57,9 +57,9 @@ pub fn ran(lanes: &Lanes, tid: Tid, ends: [u16; 2], names: &Names) -> Vec<Ran> {
             *sums.entry((*cpu, kind, who, None)).or_default() += ns;
         }
     }
-    let mut all: Vec<Ran> = sums
+    let mut all: Vec<RanTask> = sums
         .into_iter()
-        .map(|((cpu, kind, who, tid), ns)| Ran { cpu, kind: kind.to_owned(), who, tid, ns })
+        .map(|((cpu, kind, who, tid), ns)| RanTask { cpu, kind: kind.to_owned(), who, tid, ns })
         .filter(|ran| ran.ns > 0)
         .collect();
     all.sort_by_key(|ran| -ran.ns);
@@ -67,7 +67,7 @@ pub fn ran(lanes: &Lanes, tid: Tid, ends: [u16; 2], names: &Names) -> Vec<Ran> {
     all
 }
 
-fn concerned(lanes: &Lanes, tid: Tid, ends: [u16; 2]) -> BTreeSet<u16> {
+fn concerned(lanes: &WindowLanes, tid: Tid, ends: [u16; 2]) -> BTreeSet<u16> {
     let mut cpus: BTreeSet<u16> = ends.into_iter().filter(|cpu| *cpu != Event::NO_CPU).collect();
     for span in lanes.threads.get(&tid).into_iter().flat_map(|lane| &lane.spans) {
         match span.doing {

@@ -1,22 +1,22 @@
 //! A requested pair, scope or function, with its limit.
 
 use super::endpoint::{Endpoint, EndpointError, clip, functions_named, points_named};
-use super::{By, Rule};
+use super::{MatchRule, PairKey};
 use punctual_core::event::{FunctionId, Names, PointId, PointKind};
 use punctual_core::{Limit, LimitError};
 use std::fmt;
 
 /// The target of a request.
 #[derive(Clone, PartialEq, Debug)]
-pub enum Target {
+pub enum RequestTarget {
     /// From one end to another.
     Pair {
         from: Endpoint,
         to: Endpoint,
         /// Their common key.
-        by: By,
+        by: PairKey,
         /// The A that a B is matched with.
-        rule: Rule,
+        rule: MatchRule,
     },
     /// The calls of a function; several numbers if several files have one of that name.
     Function { name: String, functions: Vec<FunctionId> },
@@ -24,8 +24,8 @@ pub enum Target {
 
 /// A pair or a function, with or without a limit.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Request {
-    pub target: Target,
+pub struct PairRequest {
+    pub target: RequestTarget,
     /// The limit, if any.
     pub limit: Option<Limit>,
 }
@@ -41,38 +41,38 @@ pub enum RequestError {
     Limit(#[from] LimitError),
 }
 
-impl Request {
+impl PairRequest {
     /// Looks up `A->B`, a scope `NAME` or a function `NAME`. By default, `by` and `rule` are the
     /// natural ones: brackets for scopes and functions; next by value for timers, block requests
     /// and journal commits; else the next one.
     pub fn find(
         text: &str,
         names: &Names,
-        by: Option<By>,
-        rule: Option<Rule>,
-    ) -> Result<Request, RequestError> {
-        Ok(Request { target: target(text.trim(), names, by, rule)?, limit: None })
+        by: Option<PairKey>,
+        rule: Option<MatchRule>,
+    ) -> Result<PairRequest, RequestError> {
+        Ok(PairRequest { target: target(text.trim(), names, by, rule)?, limit: None })
     }
 
-    /// As [`Request::find`], with a limit: `A->B < 100us`, `fopen <= 1ms`.
+    /// As [`PairRequest::find`], with a limit: `A->B < 100us`, `fopen <= 1ms`.
     pub fn find_limited(
         text: &str,
         names: &Names,
-        by: Option<By>,
-        rule: Option<Rule>,
-    ) -> Result<Request, RequestError> {
+        by: Option<PairKey>,
+        rule: Option<MatchRule>,
+    ) -> Result<PairRequest, RequestError> {
         let (target, limit) = Limit::split(text)?;
-        let request = Request::find(target, names, by, rule)?;
-        Ok(Request { limit: Some(limit), ..request })
+        let request = PairRequest::find(target, names, by, rule)?;
+        Ok(PairRequest { limit: Some(limit), ..request })
     }
 }
 
 fn target(
     text: &str,
     names: &Names,
-    by: Option<By>,
-    rule: Option<Rule>,
-) -> Result<Target, RequestError> {
+    by: Option<PairKey>,
+    rule: Option<MatchRule>,
+) -> Result<RequestTarget, RequestError> {
     let mut first_error = None;
     for (place, _) in text.match_indices("->") {
         let ends = Endpoint::find(&text[..place], names).and_then(|from| {
@@ -91,7 +91,7 @@ fn target(
     }
     let functions = functions_named(text, names);
     if !functions.is_empty() {
-        return Ok(Target::Function { name: text.to_owned(), functions });
+        return Ok(RequestTarget::Function { name: text.to_owned(), functions });
     }
     Err(first_error
         .unwrap_or_else(|| Endpoint::find(text, names).err().unwrap_or(not_a_pair(text)))
@@ -102,31 +102,38 @@ fn not_a_pair(text: &str) -> EndpointError {
     EndpointError::Unknown { name: clip(text), near: Some(format!("{}->…", clip(text))) }
 }
 
-fn pair(from: Endpoint, to: Endpoint, by: Option<By>, rule: Option<Rule>) -> Target {
+fn pair(
+    from: Endpoint,
+    to: Endpoint,
+    by: Option<PairKey>,
+    rule: Option<MatchRule>,
+) -> RequestTarget {
     let natural = match (from.natural(), to.natural()) {
         (a, b) if a == b => a,
         // Ends about a CPU and a thread have no common key.
-        _ => By::Global,
+        _ => PairKey::Global,
     };
-    let by = by.unwrap_or(if rule == Some(Rule::Async) && natural == By::Thread {
-        By::Value
+    let by = by.unwrap_or(if rule == Some(MatchRule::Async) && natural == PairKey::Thread {
+        PairKey::Value
     } else {
         natural
     });
     let natural_rule = match by {
-        By::Value => Rule::Async,
-        _ if from.opens(&to) => Rule::Nested,
-        _ => Rule::Next,
+        PairKey::Value => MatchRule::Async,
+        _ if from.opens(&to) => MatchRule::Nested,
+        _ => MatchRule::Next,
     };
-    Target::Pair { by, rule: rule.unwrap_or(natural_rule), from, to }
+    RequestTarget::Pair { by, rule: rule.unwrap_or(natural_rule), from, to }
 }
 
-impl Target {
+impl RequestTarget {
     /// The numbers of a scope, if this is one: test points, matched as brackets within a thread.
     /// Empty for anything else.
     pub fn scope(&self) -> &[PointId] {
         match self {
-            Target::Pair { from, to, by: By::Thread, rule: Rule::Nested } if from.opens(to) => {
+            RequestTarget::Pair { from, to, by: PairKey::Thread, rule: MatchRule::Nested }
+                if from.opens(to) =>
+            {
                 from.points()
             }
             _ => &[],
@@ -134,10 +141,10 @@ impl Target {
     }
 }
 
-impl fmt::Display for Target {
+impl fmt::Display for RequestTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Target::Pair { from, to, .. } => {
+            RequestTarget::Pair { from, to, .. } => {
                 let scope = from
                     .name
                     .strip_suffix(":begin")
@@ -147,7 +154,7 @@ impl fmt::Display for Target {
                     None => write!(f, "{}->{}", from.name, to.name),
                 }
             }
-            Target::Function { name, .. } => f.write_str(name),
+            RequestTarget::Function { name, .. } => f.write_str(name),
         }
     }
 }

@@ -1,16 +1,16 @@
 //! The results of one pass over the events: each match, and the figures of each pair.
 
-use super::{By, Figures, Interval, Rule};
+use super::{MatchRule, MatchedPair, PairFigures, PairKey};
 use crate::functions::FunctionFigures;
 use crate::scopes::ScopeReport;
-use crate::values::Curve;
+use crate::values::PointCurve;
 use punctual_core::Nanos;
 use punctual_core::event::{FunctionId, PointId};
 use std::collections::BTreeMap;
 
 /// The pair that an interval belongs to.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Pair {
+pub enum IntervalPair {
     /// The requested one with this index.
     Asked(usize),
     /// A begin and its end.
@@ -23,9 +23,9 @@ pub enum Pair {
 
 /// A match.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Found {
-    pub pair: Pair,
-    pub interval: Interval,
+pub struct PairMatch {
+    pub pair: IntervalPair,
+    pub interval: MatchedPair,
     /// For calls and scopes: the time without called functions or inner scopes, if known.
     pub exclusive: Option<Nanos>,
     /// For calls of functions: whether it was left without a return.
@@ -35,14 +35,14 @@ pub struct Found {
 /// The result of a pair.
 #[derive(Clone, Debug)]
 pub struct PairResult {
-    pub pair: Pair,
+    pub pair: IntervalPair,
     /// `A->B`, or the name of the scope.
     pub name: String,
     /// The common key of A and B.
-    pub by: By,
+    pub by: PairKey,
     /// The A that a B was matched with.
-    pub rule: Rule,
-    pub figures: Figures,
+    pub rule: MatchRule,
+    pub figures: PairFigures,
     pub unmatched_from: u64,
     pub unmatched_to: u64,
     /// With a limit: A's that were open for longer at the end of the recording.
@@ -62,7 +62,7 @@ pub struct Results {
     /// other.
     pub scopes: ScopeReport,
     /// The values of points over time.
-    pub curves: Vec<Curve>,
+    pub curves: Vec<PointCurve>,
     /// Points, matches, calls and values in no figure, as a limit on pairs, functions or threads
     /// was reached.
     pub untracked: u64,

@@ -52,8 +52,12 @@ fn point(at: i64, tid: u32, point: u32, kind: PointKind, value: Option<i64>) -> 
     event(at, Event::NO_CPU, tid, EventKind::Point { point: PointId(point), kind, count, values })
 }
 
-fn run(events: &[Event], requests: Vec<Request>, everything: bool) -> (Results, Vec<Found>) {
-    let prepared = Prepared::of(events.iter().copied(), &requests);
+fn run(
+    events: &[Event],
+    requests: Vec<PairRequest>,
+    everything: bool,
+) -> (Results, Vec<PairMatch>) {
+    let prepared = PreparedPairing::of(events.iter().copied(), &requests);
     let mut pairing =
         Pairing::new(PairingOptions { requests, everything }, prepared, &names(), &recorded());
     let mut all = Vec::new();
@@ -71,46 +75,49 @@ fn events_before_the_recording_began_form_no_interval() {
     assert_eq!(results.pairs[0].figures.data.count(), 1);
 }
 
-fn asked(text: &str, by: Option<By>, rule: Option<Rule>) -> Request {
-    Request::find(text, &names(), by, rule).unwrap()
+fn asked(text: &str, by: Option<PairKey>, rule: Option<MatchRule>) -> PairRequest {
+    PairRequest::find(text, &names(), by, rule).unwrap()
 }
 
-fn spans(found: &[Found]) -> Vec<i64> {
+fn spans(found: &[PairMatch]) -> Vec<i64> {
     found.iter().map(|found| found.interval.span().ns()).collect()
 }
 
 #[test]
 fn words_are_looked_up_in_the_recording() {
     let how = |text: &str| match asked(text, None, None).target {
-        Target::Pair { by, rule, .. } => (by, rule),
-        Target::Function { .. } => panic!("{text} is a pair"),
+        RequestTarget::Pair { by, rule, .. } => (by, rule),
+        RequestTarget::Function { .. } => panic!("{text} is a pair"),
     };
-    assert_eq!(how("a -> b"), (By::Thread, Rule::Next));
-    assert_eq!(how("frame"), (By::Thread, Rule::Nested));
-    assert_eq!(how("sched_waking:worker->switch_in"), (By::Thread, Rule::Next));
-    assert_eq!(how("irq_entry:virtio0->irq_exit"), (By::Cpu, Rule::Next));
-    assert_eq!(how("irq_entry:5->a"), (By::Global, Rule::Next));
-    assert_eq!(how("hrtimer_start->hrtimer_expire"), (By::Value, Rule::Async));
-    assert_eq!(how("Vec<u8>::push:entry->Vec<u8>::push:exit"), (By::Thread, Rule::Nested));
-    assert!(matches!(asked("fopen", None, None).target, Target::Function { .. }));
-    let limited = Request::find_limited("Vec<u8>::push <= 5us", &names(), None, None).unwrap();
+    assert_eq!(how("a -> b"), (PairKey::Thread, MatchRule::Next));
+    assert_eq!(how("frame"), (PairKey::Thread, MatchRule::Nested));
+    assert_eq!(how("sched_waking:worker->switch_in"), (PairKey::Thread, MatchRule::Next));
+    assert_eq!(how("irq_entry:virtio0->irq_exit"), (PairKey::Cpu, MatchRule::Next));
+    assert_eq!(how("irq_entry:5->a"), (PairKey::Global, MatchRule::Next));
+    assert_eq!(how("hrtimer_start->hrtimer_expire"), (PairKey::Value, MatchRule::Async));
+    assert_eq!(
+        how("Vec<u8>::push:entry->Vec<u8>::push:exit"),
+        (PairKey::Thread, MatchRule::Nested)
+    );
+    assert!(matches!(asked("fopen", None, None).target, RequestTarget::Function { .. }));
+    let limited = PairRequest::find_limited("Vec<u8>::push <= 5us", &names(), None, None).unwrap();
     assert_eq!(limited.limit, Some(Limit { bound: Nanos(5_000), inclusive: true }));
     // As may be written for probed functions: without parameters.
     let mut names = names();
     names.functions[0].name = "ns::control_step(int, char const*)".to_owned();
-    let short = Request::find_limited("ns::control_step < 500us", &names, None, None).unwrap();
+    let short = PairRequest::find_limited("ns::control_step < 500us", &names, None, None).unwrap();
     let long =
-        Request::find_limited("ns::control_step(int, char const*) < 500us", &names, None, None)
+        PairRequest::find_limited("ns::control_step(int, char const*) < 500us", &names, None, None)
             .unwrap();
-    let numbers = |request: Request| match request.target {
-        Target::Function { functions, .. } => functions,
-        Target::Pair { .. } => panic!("it is a function"),
+    let numbers = |request: PairRequest| match request.target {
+        RequestTarget::Function { functions, .. } => functions,
+        RequestTarget::Pair { .. } => panic!("it is a function"),
     };
     assert_eq!(numbers(short), numbers(long));
-    assert!(Request::find_limited("ns::control < 500us", &names, None, None).is_err());
+    assert!(PairRequest::find_limited("ns::control < 500us", &names, None, None).is_err());
     let names = self::names();
     let wrong =
-        |text: &str| Request::find_limited(text, &names, None, None).unwrap_err().to_string();
+        |text: &str| PairRequest::find_limited(text, &names, None, None).unwrap_err().to_string();
     assert_eq!(
         wrong("a->bb < 5us"),
         "`bb` is not a test point, probed function or kernel event of this recording: did you \
@@ -186,7 +193,7 @@ fn matches_across_lost_events_are_counted_as_uncertain() {
     assert_eq!((figures.data.count(), figures.data.max), (1, Some(Nanos(20))));
     assert_eq!((figures.uncertain.count, figures.uncertain.max), (1, Some(Nanos(20))));
     let (results, _) =
-        run(&events, vec![asked("a->b", Some(By::Global), Some(Rule::Async))], false);
+        run(&events, vec![asked("a->b", Some(PairKey::Global), Some(MatchRule::Async))], false);
     assert_eq!(
         results.pairs[0].figures.uncertain.count, 2,
         "any thread's lost point may have been the partner"
@@ -219,7 +226,7 @@ fn without_a_request_everything_is_reported() {
 fn a_violated_limit_is_counted() {
     let plain = |at, number| point(at, 7, number, PointKind::Point, None);
     let events = [plain(10, 0), plain(20, 1), plain(30, 0), plain(39, 1)];
-    let request = Request::find_limited("a->b < 10ns", &names(), None, None).unwrap();
+    let request = PairRequest::find_limited("a->b < 10ns", &names(), None, None).unwrap();
     let (results, _) = run(&events, vec![request], false);
     assert_eq!(
         (results.pairs[0].figures.violations, results.pairs[0].figures.worst[0].span()),
@@ -228,12 +235,12 @@ fn a_violated_limit_is_counted() {
 }
 
 /// The rules again, in the simplest form: each B searches all A's before it.
-fn model(events: &[Event], by: By, rule: Rule) -> (Vec<i64>, u64, u64) {
+fn model(events: &[Event], by: PairKey, rule: MatchRule) -> (Vec<i64>, u64, u64) {
     let key = |event: &Event| match (by, event.what) {
-        (By::Thread, _) => Some(i64::from(event.tid.0)),
-        (By::Value, EventKind::Point { count: 1, values, .. }) => Some(values[0]),
-        (By::Value | By::Cpu, _) => None,
-        (By::Global, _) => Some(0),
+        (PairKey::Thread, _) => Some(i64::from(event.tid.0)),
+        (PairKey::Value, EventKind::Point { count: 1, values, .. }) => Some(values[0]),
+        (PairKey::Value | PairKey::Cpu, _) => None,
+        (PairKey::Global, _) => Some(0),
     };
     let is = |event: &Event, number: u32| match event.what {
         EventKind::Point { point, .. } => point.0 == number,
@@ -245,11 +252,11 @@ fn model(events: &[Event], by: By, rule: Rule) -> (Vec<i64>, u64, u64) {
         let mut before: Vec<usize> = (0..place)
             .filter(|k| is(&events[*k], 0) && key(&events[*k]) == Some(requested))
             .collect();
-        if rule == Rule::Next {
+        if rule == MatchRule::Next {
             before = before.split_off(before.len().saturating_sub(1));
         }
         before.retain(|k| !taken[*k]);
-        let from = if rule == Rule::Async { before.first() } else { before.last() };
+        let from = if rule == MatchRule::Async { before.first() } else { before.last() };
         if let Some(from) = from {
             taken[*from] = true;
             found.push((to.at - events[*from].at).ns());
@@ -270,7 +277,7 @@ proptest! {
         by in 0usize..4,
         rule in 0usize..3,
     ) {
-        let ((_, by), (_, rule)) = (By::ALL[by], Rule::ALL[rule]);
+        let ((_, by), (_, rule)) = (PairKey::ALL[by], MatchRule::ALL[rule]);
         let mut events: Vec<Event> = given
             .iter()
             .map(|(at, tid, number, value)| point(*at, *tid, *number, PointKind::Point, *value))
@@ -317,8 +324,8 @@ proptest! {
             })
             .collect();
         let requests = vec![
-            asked("a->b", Some(By::ALL[by].1), Some(Rule::ALL[rule].1)),
-            asked("fopen:entry->b", Some(By::ALL[by].1), Some(Rule::ALL[rule].1)),
+            asked("a->b", Some(PairKey::ALL[by].1), Some(MatchRule::ALL[rule].1)),
+            asked("fopen:entry->b", Some(PairKey::ALL[by].1), Some(MatchRule::ALL[rule].1)),
             asked("a->a", None, None),
         ];
         let (results, found) = run(&events, requests, true);
@@ -334,8 +341,8 @@ proptest! {
         prop_assert_eq!(ab.figures.matched() + ab.unmatched_to, passed(&[1], &kinds));
         let aa = &results.pairs[2];
         prop_assert_eq!(aa.figures.matched() + aa.unmatched_from, passed(&[0, 3], &kinds));
-        for pair in results.pairs.iter().filter(|pair| matches!(pair.pair, Pair::Scope(_))) {
-            let Pair::Scope(PointId(number)) = pair.pair else { continue };
+        for pair in results.pairs.iter().filter(|pair| matches!(pair.pair, IntervalPair::Scope(_))) {
+            let IntervalPair::Scope(PointId(number)) = pair.pair else { continue };
             let same: &[u32] = if number == 0 { &[0, 3] } else { &[number] };
             prop_assert_eq!(
                 pair.figures.matched() + pair.unmatched_from,
@@ -354,14 +361,14 @@ proptest! {
         }
         for (function, figures) in &results.functions {
             let calls =
-                found.iter().filter(|found| found.pair == Pair::Function(*function)).count() as u64;
+                found.iter().filter(|found| found.pair == IntervalPair::Function(*function)).count() as u64;
             prop_assert_eq!(figures.calls.matched(), calls);
         }
     }
 
     #[test]
     fn no_text_panics(text in "\\PC{0,40}") {
-        let _ = Request::find_limited(&text, &names(), None, None);
-        let _ = Request::find(&text, &names(), None, None);
+        let _ = PairRequest::find_limited(&text, &names(), None, None);
+        let _ = PairRequest::find(&text, &names(), None, None);
     }
 }

@@ -19,7 +19,7 @@ fn end(at: i64, scope: u32) -> Event {
 
 /// The report, and the exclusive times ordered by the ends of scopes.
 fn run(events: &[Event], gaps: &Gaps) -> (ScopeReport, Vec<i64>) {
-    let (mut scopes, mut found) = (Scopes::default(), Vec::new());
+    let (mut scopes, mut found) = (ScopeReader::default(), Vec::new());
     for event in events {
         let EventKind::Point { point, .. } = event.what else { continue };
         found.extend(scopes.push(event, point, gaps).map(Nanos::ns));
@@ -113,7 +113,7 @@ fn a_scope_over_missing_points_is_in_no_figure() {
 #[test]
 fn scopes_without_end_are_limited_in_depth() {
     let events: Vec<Event> = (0..10_000).map(|at| begin(at, 0)).collect();
-    let mut scopes = Scopes::default();
+    let mut scopes = ScopeReader::default();
     events.iter().for_each(|event| {
         scopes.push(event, PointId(0), &Gaps::default());
     });

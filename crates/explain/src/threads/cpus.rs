@@ -1,6 +1,6 @@
 //! The state of each CPU: the running task, the interrupts being served, the idle state.
 
-use super::{CpuSpan, Interrupt, InterruptSpan, Sink};
+use super::{CpuSpan, Interrupt, InterruptSpan, SpanSink};
 use punctual_core::{Event, MonotonicNs, Nanos, Tid};
 
 /// The maximum nesting of interrupts on one CPU; further entries are counted as stray.
@@ -16,7 +16,7 @@ pub struct OpenInterrupt {
 }
 
 /// A CPU. Its lane has no gaps: from `since` on it ran `tid`, or an unknown task.
-pub struct Cpu {
+pub struct LaneCpu {
     pub number: u16,
     pub since: MonotonicNs,
     pub tid: Option<Tid>,
@@ -27,7 +27,7 @@ pub struct Cpu {
     idle: Option<(u32, MonotonicNs)>,
 }
 
-impl Cpu {
+impl LaneCpu {
     /// From `at` on it runs another task, or an unknown one; `known`: whether it ran `tid` until
     /// then.
     pub fn turn_to(
@@ -35,7 +35,7 @@ impl Cpu {
         at: MonotonicNs,
         known: bool,
         next: Option<(Tid, Option<i16>)>,
-        sink: &mut impl Sink,
+        sink: &mut impl SpanSink,
     ) {
         let (cpu, from, to) = (self.number, self.since, at.max(self.since));
         if to > from {
@@ -62,7 +62,7 @@ impl Cpu {
         what: Interrupt,
         at: MonotonicNs,
         tid: Tid,
-        sink: &mut impl Sink,
+        sink: &mut impl SpanSink,
     ) -> bool {
         let Some(place) = self.open.iter().rposition(|open| open.what == what) else {
             return false;
@@ -74,7 +74,13 @@ impl Cpu {
         true
     }
 
-    fn close_innermost(&mut self, at: MonotonicNs, tid: Tid, whole: bool, sink: &mut impl Sink) {
+    fn close_innermost(
+        &mut self,
+        at: MonotonicNs,
+        tid: Tid,
+        whole: bool,
+        sink: &mut impl SpanSink,
+    ) {
         let Some(OpenInterrupt { what, from, inner }) = self.open.pop() else { return };
         let to = at.max(from);
         let span = to - from;
@@ -100,7 +106,7 @@ impl Cpu {
         &mut self,
         at: MonotonicNs,
         tid: Tid,
-        sink: &mut impl Sink,
+        sink: &mut impl SpanSink,
     ) -> Vec<OpenInterrupt> {
         if self.open.is_empty() {
             return Vec::new();
@@ -133,7 +139,7 @@ impl Cpu {
     }
 
     /// It enters this idle state, or leaves the current one.
-    pub fn idle(&mut self, at: MonotonicNs, next: Option<u32>, sink: &mut impl Sink) {
+    pub fn idle(&mut self, at: MonotonicNs, next: Option<u32>, sink: &mut impl SpanSink) {
         if let Some((state, from)) = self.idle.take() {
             sink.idle(self.number, from, at.max(from), state);
         }
@@ -143,7 +149,7 @@ impl Cpu {
 
 /// All known CPUs.
 pub struct Cpus {
-    table: Vec<Option<Cpu>>,
+    table: Vec<Option<LaneCpu>>,
     began: MonotonicNs,
 }
 
@@ -154,7 +160,7 @@ impl Cpus {
 
     /// The CPU; without earlier events it has been unknown since the beginning. `None` for
     /// [`Event::NO_CPU`].
-    pub fn get(&mut self, number: u16) -> Option<&mut Cpu> {
+    pub fn get(&mut self, number: u16) -> Option<&mut LaneCpu> {
         if number == Event::NO_CPU {
             return None;
         }
@@ -163,7 +169,7 @@ impl Cpus {
             self.table.resize_with(place + 1, || None);
         }
         let since = self.began;
-        let new = || Cpu {
+        let new = || LaneCpu {
             number,
             since,
             tid: None,
@@ -176,7 +182,7 @@ impl Cpus {
     }
 
     /// Every known CPU.
-    pub fn all(&mut self) -> impl Iterator<Item = &mut Cpu> {
+    pub fn all(&mut self) -> impl Iterator<Item = &mut LaneCpu> {
         self.table.iter_mut().flatten()
     }
 }

@@ -10,7 +10,7 @@ pub const HELD: usize = 200_000;
 
 /// The content of a window, each lane in order of time. Spans are cut at the window's ends.
 #[derive(Clone, PartialEq, Debug, Default)]
-pub struct Lanes {
+pub struct WindowLanes {
     pub from: MonotonicNs,
     pub to: MonotonicNs,
     /// The CPUs with their tasks and interrupts.
@@ -66,40 +66,41 @@ pub fn window(
     gaps: Gaps,
     from: MonotonicNs,
     to: MonotonicNs,
-) -> Lanes {
-    let mut tracker = Tracker::new(coverage, gaps, Windows::new([(from, to)]));
+) -> WindowLanes {
+    let mut tracker = Tracker::new(coverage, gaps, LaneWindows::new([(from, to)]));
     events.into_iter().for_each(|event| tracker.push(&event));
     let (windows, _) = tracker.finish();
     windows.finish().into_iter().next().unwrap_or_default()
 }
 
 /// Several windows in one pass: a sink.
-pub struct Windows {
+pub struct LaneWindows {
     /// By their beginnings, each with its index among the requested ones.
-    all: Vec<(usize, Lanes)>,
+    all: Vec<(usize, WindowLanes)>,
     /// The length of the longest window.
     longest: Nanos,
 }
 
-impl Windows {
+impl LaneWindows {
     /// The windows `from..=to`; they may overlap.
-    pub fn new(windows: impl IntoIterator<Item = (MonotonicNs, MonotonicNs)>) -> Windows {
-        let lanes = |(from, to): (MonotonicNs, MonotonicNs)| Lanes {
+    pub fn new(windows: impl IntoIterator<Item = (MonotonicNs, MonotonicNs)>) -> LaneWindows {
+        let lanes = |(from, to): (MonotonicNs, MonotonicNs)| WindowLanes {
             from,
             to: to.max(from),
-            ..Lanes::default()
+            ..WindowLanes::default()
         };
-        let mut all: Vec<(usize, Lanes)> = windows.into_iter().map(lanes).enumerate().collect();
+        let mut all: Vec<(usize, WindowLanes)> =
+            windows.into_iter().map(lanes).enumerate().collect();
         all.sort_by_key(|(_, lanes)| lanes.from);
         let longest = all.iter().map(|(_, lanes)| lanes.to - lanes.from).max().unwrap_or_default();
-        Windows { all, longest }
+        LaneWindows { all, longest }
     }
 
     /// The lanes, in the order of the requests.
-    pub fn finish(mut self) -> Vec<Lanes> {
+    pub fn finish(mut self) -> Vec<WindowLanes> {
         self.all.sort_by_key(|(place, _)| *place);
-        let mut lanes: Vec<Lanes> = self.all.into_iter().map(|(_, lanes)| lanes).collect();
-        lanes.iter_mut().for_each(Lanes::order);
+        let mut lanes: Vec<WindowLanes> = self.all.into_iter().map(|(_, lanes)| lanes).collect();
+        lanes.iter_mut().for_each(WindowLanes::order);
         lanes
     }
 
@@ -108,7 +109,7 @@ impl Windows {
         &mut self,
         from: MonotonicNs,
         to: MonotonicNs,
-    ) -> impl Iterator<Item = (&mut Lanes, MonotonicNs, MonotonicNs)> {
+    ) -> impl Iterator<Item = (&mut WindowLanes, MonotonicNs, MonotonicNs)> {
         let earliest = from + -self.longest;
         let first = self.all.partition_point(|(_, lanes)| lanes.from < earliest);
         let end = self.all.partition_point(|(_, lanes)| lanes.from <= to);
@@ -120,7 +121,7 @@ impl Windows {
     }
 }
 
-impl Lanes {
+impl WindowLanes {
     /// Whether one more fits; otherwise counts it.
     fn room(&mut self) -> bool {
         let room = self.held < HELD;
@@ -143,7 +144,7 @@ impl Lanes {
     }
 }
 
-impl Sink for Windows {
+impl SpanSink for LaneWindows {
     fn thread(&mut self, span: &ThreadSpan) {
         let passive = !matches!(
             span.doing,

@@ -1,8 +1,8 @@
 //! The state of each thread, from one transition to the next.
 
 use super::cpus::OpenInterrupt;
-use super::{ScopeSpan, Sink, SyscallSpan, ThreadSpan, ThreadState};
-use crate::gaps::{Gaps, Scope};
+use super::{ScopeSpan, SpanSink, SyscallSpan, ThreadSpan, ThreadState};
+use crate::gaps::{Gaps, LossScope};
 use punctual_core::event::PointId;
 use punctual_core::{MonotonicNs, Tid};
 use std::collections::HashMap;
@@ -35,7 +35,7 @@ impl Was {
     }
 }
 
-pub struct Thread {
+pub struct ThreadStates {
     pub doing: ThreadState,
     pub since: MonotonicNs,
     /// It ended; later events with this number are of another thread, or a contradiction.
@@ -53,10 +53,10 @@ struct OpenScope {
     count: u8,
 }
 
-impl Thread {
-    fn new(since: MonotonicNs) -> Thread {
+impl ThreadStates {
+    fn new(since: MonotonicNs) -> ThreadStates {
         let doing = ThreadState::Unknown;
-        Thread {
+        ThreadStates {
             doing,
             since,
             dead: false,
@@ -74,7 +74,7 @@ impl Thread {
         at: MonotonicNs,
         was: Was,
         gaps: &Gaps,
-        sink: &mut impl Sink,
+        sink: &mut impl SpanSink,
     ) -> bool {
         let (from, doing, agrees) = (self.since, self.doing, was.agrees(self.doing));
         let mut put = |from: MonotonicNs, to: MonotonicNs, doing: ThreadState| {
@@ -86,7 +86,7 @@ impl Thread {
         // A running thread is only seen by its own CPU, whose gaps end its run: the others do not
         // matter.
         let concerned = !matches!(doing, ThreadState::Unknown | ThreadState::Running { .. });
-        let gap = if concerned { gaps.within(Scope::AnyCpu, from, at) } else { None };
+        let gap = if concerned { gaps.within(LossScope::AnyCpu, from, at) } else { None };
         match gap {
             Some((lost, found)) => {
                 put(from, lost, doing);
@@ -117,7 +117,13 @@ impl Thread {
     }
 
     /// A scope ends; inner ones without an end end with it, as incomplete. False if it never began.
-    pub fn end(&mut self, tid: Tid, point: PointId, at: MonotonicNs, sink: &mut impl Sink) -> bool {
+    pub fn end(
+        &mut self,
+        tid: Tid,
+        point: PointId,
+        at: MonotonicNs,
+        sink: &mut impl SpanSink,
+    ) -> bool {
         let Some(place) = self.scopes.iter().rposition(|open| open.point == point) else {
             return false;
         };
@@ -133,7 +139,7 @@ impl Thread {
         depth: usize,
         at: MonotonicNs,
         whole: bool,
-        sink: &mut impl Sink,
+        sink: &mut impl SpanSink,
     ) {
         let Some(OpenScope { point, from, values, count }) = self.scopes.pop() else { return };
         let (to, depth) = (at.max(from), depth as u16);
@@ -146,7 +152,7 @@ impl Thread {
         at: MonotonicNs,
         states: bool,
         gaps: &Gaps,
-        sink: &mut impl Sink,
+        sink: &mut impl SpanSink,
     ) {
         if states && !self.dead {
             let was = match self.doing {
@@ -165,21 +171,21 @@ impl Thread {
     }
 }
 
-pub struct Threads {
-    table: HashMap<Tid, Thread>,
+pub struct ThreadTable {
+    table: HashMap<Tid, ThreadStates>,
     began: MonotonicNs,
     /// Transitions of threads beyond the limit.
     pub untracked: u64,
 }
 
-impl Threads {
-    pub fn new(began: MonotonicNs) -> Threads {
-        Threads { table: HashMap::new(), began, untracked: 0 }
+impl ThreadTable {
+    pub fn new(began: MonotonicNs) -> ThreadTable {
+        ThreadTable { table: HashMap::new(), began, untracked: 0 }
     }
 
     /// The thread whose state an event shows; without an earlier event it has been unknown since
     /// the beginning. For one that had ended, the state since its end is unknown.
-    pub fn get(&mut self, tid: Tid) -> Option<&mut Thread> {
+    pub fn get(&mut self, tid: Tid) -> Option<&mut ThreadStates> {
         let thread = self.beside(tid)?;
         thread.dead = false;
         Some(thread)
@@ -187,7 +193,7 @@ impl Threads {
 
     /// The thread of an event without an implied state: a test point may arrive shortly after the
     /// end of its thread.
-    pub fn beside(&mut self, tid: Tid) -> Option<&mut Thread> {
+    pub fn beside(&mut self, tid: Tid) -> Option<&mut ThreadStates> {
         let full = self.table.len() >= THREADS;
         match self.table.entry(tid) {
             Entry::Occupied(known) => Some(known.into_mut()),
@@ -195,24 +201,25 @@ impl Threads {
                 self.untracked += 1;
                 None
             }
-            Entry::Vacant(new) => Some(new.insert(Thread::new(self.began))),
+            Entry::Vacant(new) => Some(new.insert(ThreadStates::new(self.began))),
         }
     }
 
     /// A new thread. If its number belonged to another one without a recorded end, that end is
     /// unknown.
-    pub fn born(&mut self, tid: Tid, at: MonotonicNs, gaps: &Gaps, sink: &mut impl Sink) {
+    pub fn born(&mut self, tid: Tid, at: MonotonicNs, gaps: &Gaps, sink: &mut impl SpanSink) {
         let known = self.table.get(&tid).is_some_and(|thread| !thread.dead);
         let Some(thread) = self.get(tid) else { return };
         if known {
             thread.settle(tid, at, Was::Unseen, gaps, sink);
         }
-        *thread = Thread { doing: ThreadState::Other, ..Thread::new(at.max(thread.since)) };
+        *thread =
+            ThreadStates { doing: ThreadState::Other, ..ThreadStates::new(at.max(thread.since)) };
     }
 
     /// Ends all threads, in the order of their numbers.
-    pub fn finish(&mut self, at: MonotonicNs, states: bool, gaps: &Gaps, sink: &mut impl Sink) {
-        let mut all: Vec<(Tid, Thread)> = self.table.drain().collect();
+    pub fn finish(&mut self, at: MonotonicNs, states: bool, gaps: &Gaps, sink: &mut impl SpanSink) {
+        let mut all: Vec<(Tid, ThreadStates)> = self.table.drain().collect();
         all.sort_unstable_by_key(|(tid, _)| *tid);
         for (tid, mut thread) in all {
             thread.finish(tid, at, states, gaps, sink);

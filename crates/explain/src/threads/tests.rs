@@ -17,7 +17,7 @@ struct All {
     wakes: Vec<WakeMark>,
 }
 
-impl Sink for All {
+impl SpanSink for All {
     fn thread(&mut self, span: &ThreadSpan) {
         self.threads.entry(span.tid).or_default().push(*span);
     }
@@ -52,7 +52,7 @@ fn coverage(began: i64, ended: i64) -> Coverage {
     Coverage::between(MonotonicNs(began), MonotonicNs(ended))
 }
 
-fn track(events: &[Event], coverage: Coverage) -> (All, Warnings) {
+fn track(events: &[Event], coverage: Coverage) -> (All, TrackerWarnings) {
     let gaps = Gaps::of(events.iter().copied());
     let mut tracker = Tracker::new(coverage, gaps, All::default());
     events.iter().for_each(|event| tracker.push(event));
@@ -76,7 +76,7 @@ fn sleeping_waking_running_and_preemption_become_thread_states() {
         switch(45, 0, 9, TaskState::Dead, 7),
     ];
     let (all, warnings) = track(&events, coverage(0, 50));
-    assert_eq!(warnings, Warnings::default());
+    assert_eq!(warnings, TrackerWarnings::default());
     assert_eq!(
         states(&all.threads[&Tid(7)]),
         [
@@ -115,7 +115,7 @@ fn without_sched_wakeup_a_thread_is_ready_from_sched_waking_on() {
         switch(25, 0, 0, TaskState::Preempted, 7),
     ];
     let (all, warnings) = track(&events, coverage(0, 50));
-    assert_eq!(warnings, Warnings::default());
+    assert_eq!(warnings, TrackerWarnings::default());
     let expected = [
         (0, 10, RUNNING),
         (10, 20, ThreadState::Sleeping),
@@ -168,7 +168,7 @@ fn only_states_that_a_gap_may_hide_are_unknown() {
         event(50, 1, 3, EventKind::Waking { task: Tid(7), prio: 19, target: 0 }),
     ];
     let (all, warnings) = track(&events, coverage(0, 60));
-    assert_eq!(warnings, Warnings::default(), "a gap explains contradictions");
+    assert_eq!(warnings, TrackerWarnings::default(), "a gap explains contradictions");
     assert_eq!(
         states(&all.threads[&Tid(7)]),
         [
@@ -377,7 +377,7 @@ proptest! {
         let mut tracker = Tracker::new(
             coverage.clone(),
             gaps.clone(),
-            (All::default(), Windows::new([(MonotonicNs(200), MonotonicNs(400))])),
+            (All::default(), LaneWindows::new([(MonotonicNs(200), MonotonicNs(400))])),
         );
         events.iter().for_each(|event| tracker.push(event));
         let ((all, windows), _) = tracker.finish();

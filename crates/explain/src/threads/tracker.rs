@@ -1,9 +1,9 @@
 //! The state machine of all threads and CPUs, from events to spans.
 
 use super::cpus::Cpus;
-use super::states::{Threads, Was};
+use super::states::{ThreadTable, Was};
 use super::*;
-use crate::gaps::{Gaps, Scope};
+use crate::gaps::{Gaps, LossScope};
 use punctual_core::cycle::POLLS;
 use punctual_core::event::{Group, Recorded, TaskName};
 use punctual_core::{Event, EventKind, Names};
@@ -91,7 +91,7 @@ impl Coverage {
 
 /// Inconsistencies in the events.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct Warnings {
+pub struct TrackerWarnings {
     /// Transitions that contradict the known state, without a known gap; the state is then unknown.
     pub contradictions: u64,
     /// Exits and ends without an entry or begin, mostly before the recording.
@@ -105,17 +105,17 @@ pub struct Tracker<S> {
     coverage: Coverage,
     gaps: Gaps,
     cpus: Cpus,
-    threads: Threads,
+    threads: ThreadTable,
     sink: S,
-    warnings: Warnings,
+    warnings: TrackerWarnings,
 }
 
-impl<S: Sink> Tracker<S> {
+impl<S: SpanSink> Tracker<S> {
     /// An empty tracker. `gaps` are those of the recording ([`Gaps::of`]); without them, losses of
     /// one CPU do not affect threads that were asleep or ready meanwhile.
     pub fn new(coverage: Coverage, gaps: Gaps, sink: S) -> Tracker<S> {
-        let (cpus, threads) = (Cpus::new(coverage.began), Threads::new(coverage.began));
-        Tracker { coverage, gaps, cpus, threads, sink, warnings: Warnings::default() }
+        let (cpus, threads) = (Cpus::new(coverage.began), ThreadTable::new(coverage.began));
+        Tracker { coverage, gaps, cpus, threads, sink, warnings: TrackerWarnings::default() }
     }
 
     /// Reads one event. Instants outside of the covered time are moved to its ends.
@@ -165,7 +165,7 @@ impl<S: Sink> Tracker<S> {
     }
 
     /// Ends the recording and all open spans.
-    pub fn finish(mut self) -> (S, Warnings) {
+    pub fn finish(mut self) -> (S, TrackerWarnings) {
         let ended = self.coverage.ended;
         for cpu in self.cpus.all() {
             cpu.interrupts_end(ended, cpu.tid.unwrap_or_default(), &mut self.sink);
@@ -375,7 +375,7 @@ impl<S: Sink> Tracker<S> {
             ThreadState::Running { .. } => return,
             // It may have run and slept again within the gap.
             ThreadState::Ready { .. }
-                if self.gaps.within(Scope::AnyCpu, thread.since, at).is_none() =>
+                if self.gaps.within(LossScope::AnyCpu, thread.since, at).is_none() =>
             {
                 return;
             }

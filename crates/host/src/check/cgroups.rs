@@ -110,7 +110,7 @@ impl Mounts {
         }
         let path = "/proc/self/mounts";
         let of_line = |line: &str| {
-            let Mount { point, kind, options } = Mount::parse(line)?;
+            let CgroupMount { point, kind, options } = CgroupMount::parse(line)?;
             Some(Mounted { point, root: "/".into(), kind: cgroup_kind(&kind)?, options })
         };
         let all = files.read(path)?.lines().filter_map(of_line).collect();
@@ -163,28 +163,36 @@ fn mount_of_info(line: &str) -> Option<Mounted> {
 }
 
 /// A line of /proc/self/mounts (fstab(5)).
-pub struct Mount {
+pub struct CgroupMount {
     pub point: String,
     pub kind: String,
     pub options: String,
 }
 
-impl Mount {
-    pub fn parse(line: &str) -> Option<Mount> {
+impl CgroupMount {
+    pub fn parse(line: &str) -> Option<CgroupMount> {
         let mut words = line.split(' ').skip(1);
         let (point, kind, options) = (words.next()?, words.next()?, words.next()?);
-        Some(Mount { point: unescape(point), kind: kind.to_owned(), options: options.to_owned() })
+        Some(CgroupMount {
+            point: unescape(point),
+            kind: kind.to_owned(),
+            options: options.to_owned(),
+        })
     }
 }
 
 /// The mount that holds an absolute path: the longest one, and of equal ones the last, which hides
 /// the earlier ones.
-pub fn mount_of(mounts: &str, path: &str) -> Option<Mount> {
-    let holds = |mount: &Mount| {
+pub fn mount_of(mounts: &str, path: &str) -> Option<CgroupMount> {
+    let holds = |mount: &CgroupMount| {
         let point = mount.point.trim_end_matches('/');
         path.strip_prefix(point).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     };
-    mounts.lines().filter_map(Mount::parse).filter(holds).max_by_key(|mount| mount.point.len())
+    mounts
+        .lines()
+        .filter_map(CgroupMount::parse)
+        .filter(holds)
+        .max_by_key(|mount| mount.point.len())
 }
 
 /// Space, tab, newline and backslash are written in octal (proc_pid_mounts(5)).

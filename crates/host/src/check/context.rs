@@ -1,11 +1,11 @@
 //! The input of the rules.
 
 use super::cgroups::Cgroups;
-use super::outcome::{Fix, Outcome, format_evidence, not_applicable, unknown};
-use super::process::Process;
-use super::tasks::{self, Task};
+use super::outcome::{CheckOutcome, Fix, format_evidence, not_applicable, unknown};
+use super::process::ProcessFacts;
+use super::tasks::{self, CheckedTask};
 use crate::environment::{
-    BootList, CommandLine, CpuInfo, Environment, KernelConfig, ListReader, capture,
+    BootList, CpuInfo, Environment, KernelCommandLine, KernelConfig, ListReader, capture,
 };
 use crate::files::Files;
 use punctual_core::{CpuSet, Fact};
@@ -32,8 +32,8 @@ pub struct Context<'a> {
     pub output: String,
     /// The owner of cpusets, and the partitions.
     pub(super) cgroups: Cgroups,
-    process: OnceCell<Process>,
-    tasks: OnceCell<Fact<Vec<Task>>>,
+    process: OnceCell<ProcessFacts>,
+    tasks: OnceCell<Fact<Vec<CheckedTask>>>,
 }
 
 impl<'a> Context<'a> {
@@ -68,7 +68,7 @@ impl<'a> Context<'a> {
     }
 
     /// The CPUs reserved for real time; the rule does not apply if there are none.
-    pub fn dedicated(&self) -> Result<&CpuSet, Outcome> {
+    pub fn dedicated(&self) -> Result<&CpuSet, CheckOutcome> {
         match self.chosen {
             Chosen::Named | Chosen::Isolated => Ok(&self.cpus),
             Chosen::All => Err(match &self.environment.topology.online {
@@ -82,12 +82,12 @@ impl<'a> Context<'a> {
     }
 
     /// The online CPUs that are not for real time.
-    pub fn housekeeping(&self) -> Result<CpuSet, Outcome> {
+    pub fn housekeeping(&self) -> Result<CpuSet, CheckOutcome> {
         Ok(known(&self.environment.topology.online)?.difference(&self.cpus))
     }
 
     /// Facts of the checked CPUs.
-    pub fn cpu_infos(&self) -> Result<Vec<&CpuInfo>, Outcome> {
+    pub fn cpu_infos(&self) -> Result<Vec<&CpuInfo>, CheckOutcome> {
         let all = known(&self.environment.cpus)?;
         let conclude: Vec<&CpuInfo> =
             all.iter().filter(|info| self.cpus.contains(info.cpu)).collect();
@@ -98,17 +98,17 @@ impl<'a> Context<'a> {
     }
 
     /// One of [`crate::environment::SETTINGS`].
-    pub fn setting(&self, path: &str) -> Result<String, Outcome> {
+    pub fn setting(&self, path: &str) -> Result<String, CheckOutcome> {
         known(&self.environment.settings.get(path)).cloned()
     }
 
     /// A setting that is a number.
-    pub fn number(&self, path: &str) -> Result<i64, Outcome> {
+    pub fn number(&self, path: &str) -> Result<i64, CheckOutcome> {
         as_number(path, &self.setting(path)?)
     }
 
     /// A setting of an optional part of the kernel; the rule does not apply if it is not built in.
-    pub fn setting_of(&self, path: &str, option: &str) -> Result<String, Outcome> {
+    pub fn setting_of(&self, path: &str, option: &str) -> Result<String, CheckOutcome> {
         self.setting(path).map_err(|unread| match self.environment.kernel.config.known() {
             Some(config) if !config.has(option) => not_applicable(
                 format!("the kernel has no CONFIG_{option}"),
@@ -119,37 +119,37 @@ impl<'a> Context<'a> {
     }
 
     /// The same for a number.
-    pub fn number_of(&self, path: &str, option: &str) -> Result<i64, Outcome> {
+    pub fn number_of(&self, path: &str, option: &str) -> Result<i64, CheckOutcome> {
         as_number(path, &self.setting_of(path, option)?)
     }
 
     /// The whole text of a file.
-    pub fn read(&self, path: &str) -> Result<String, Outcome> {
+    pub fn read(&self, path: &str) -> Result<String, CheckOutcome> {
         self.files.read_trimmed(path).map_err(|why| unknown(why.to_string()))
     }
 
-    pub fn config(&self) -> Result<&KernelConfig, Outcome> {
+    pub fn config(&self) -> Result<&KernelConfig, CheckOutcome> {
         known(&self.environment.kernel.config)
     }
 
-    pub fn command_line(&self) -> Result<&CommandLine, Outcome> {
+    pub fn command_line(&self) -> Result<&KernelCommandLine, CheckOutcome> {
         known(&self.environment.kernel.command_line)
     }
 
     /// The limits and capabilities of this process.
-    pub(super) fn process(&self) -> &Process {
-        self.process.get_or_init(|| Process::read(self.files))
+    pub(super) fn process(&self) -> &ProcessFacts {
+        self.process.get_or_init(|| ProcessFacts::read(self.files))
     }
 
     /// The tasks of the system.
-    pub(super) fn tasks(&self) -> Result<&[Task], Outcome> {
+    pub(super) fn tasks(&self) -> Result<&[CheckedTask], CheckOutcome> {
         known(self.tasks.get_or_init(|| tasks::read(self.files))).map(Vec::as_slice)
     }
 
     /// Ends a rule that applies to x86 only. The kernel names its architecture since Linux 6.1;
     /// before, only x86 has a vendor in /proc/cpuinfo (arch/x86/kernel/cpu/proc.c), and arm64 and
     /// riscv64 have their own lines.
-    pub fn only_x86(&self) -> Result<(), Outcome> {
+    pub fn only_x86(&self) -> Result<(), CheckOutcome> {
         let (kernel, machine) = (&self.environment.kernel, &self.environment.machine);
         let evidence = match (&kernel.architecture, &machine.vendor, &machine.cpu_model) {
             (Fact::Known(name), ..) if is_x86(name) => return Ok(()),
@@ -228,7 +228,11 @@ impl<'a> Context<'a> {
     }
 
     /// In a guest, the host controls the hardware: a rule about a missing file does not apply.
-    pub fn unless_guest<T>(&self, value: Result<T, Outcome>, what: &str) -> Result<T, Outcome> {
+    pub fn unless_guest<T>(
+        &self,
+        value: Result<T, CheckOutcome>,
+        what: &str,
+    ) -> Result<T, CheckOutcome> {
         value.map_err(|unread| {
             if self.is_guest() {
                 not_applicable(format!("{what} is controlled by the host"), unread.evidence)
@@ -238,7 +242,7 @@ impl<'a> Context<'a> {
         })
     }
 
-    fn no_tracefs(&self, evidence: String) -> Outcome {
+    fn no_tracefs(&self, evidence: String) -> CheckOutcome {
         match self.environment.kernel.config.known() {
             Some(config) if !config.has("FTRACE") => not_applicable(
                 "the kernel has no CONFIG_FTRACE",
@@ -250,7 +254,7 @@ impl<'a> Context<'a> {
     }
 
     /// A file of tracefs, which has two possible mount points; returns the path too.
-    pub fn tracefs(&self, name: &str) -> Result<(String, String), Outcome> {
+    pub fn tracefs(&self, name: &str) -> Result<(String, String), CheckOutcome> {
         let (first, second) =
             (format!("/sys/kernel/tracing/{name}"), format!("/sys/kernel/debug/tracing/{name}"));
         match (self.files.read_trimmed(&first), self.files.read_trimmed(&second)) {
@@ -262,7 +266,7 @@ impl<'a> Context<'a> {
 }
 
 /// A known value, or the end of the rule.
-pub fn known<T>(fact: &Fact<T>) -> Result<&T, Outcome> {
+pub fn known<T>(fact: &Fact<T>) -> Result<&T, CheckOutcome> {
     fact.known().ok_or_else(|| unknown(reason(fact)))
 }
 
@@ -276,7 +280,7 @@ pub fn reason<T>(fact: &Fact<T>) -> String {
 }
 
 /// A number, or the end of the rule.
-pub fn as_number(path: &str, text: &str) -> Result<i64, Outcome> {
+pub fn as_number(path: &str, text: &str) -> Result<i64, CheckOutcome> {
     text.trim()
         .parse()
         .map_err(|_| unknown(format!("{}, not a number", format_evidence(path, text))))
@@ -288,6 +292,6 @@ fn is_x86(architecture: &str) -> bool {
 }
 
 /// A CPU mask, or the end of the rule.
-pub fn as_mask(path: &str, text: &str) -> Result<CpuSet, Outcome> {
+pub fn as_mask(path: &str, text: &str) -> Result<CpuSet, CheckOutcome> {
     CpuSet::from_mask(text).map_err(|why| unknown(format!("{path}: {why}")))
 }

@@ -6,7 +6,7 @@ use std::fmt;
 /// The verdict of a rule.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Verdict {
+pub enum RuleVerdict {
     /// As expected, or nothing to judge.
     Ok,
     /// Cannot be determined: a file could not be read or understood.
@@ -18,21 +18,21 @@ pub enum Verdict {
     Bad,
 }
 
-impl fmt::Display for Verdict {
+impl fmt::Display for RuleVerdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
-            Verdict::Ok => "ok",
-            Verdict::Unknown => "unknown",
-            Verdict::Advice => "advice",
-            Verdict::Warning => "warning",
-            Verdict::Bad => "bad",
+            RuleVerdict::Ok => "ok",
+            RuleVerdict::Unknown => "unknown",
+            RuleVerdict::Advice => "advice",
+            RuleVerdict::Warning => "warning",
+            RuleVerdict::Bad => "bad",
         })
     }
 }
 
 /// One write that fixes something, made through the journal.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Write {
+pub struct FixWrite {
     pub path: String,
     /// The value to write.
     pub value: String,
@@ -45,7 +45,7 @@ pub struct Fix {
     pub command: String,
     /// For `check --fix`: the same as writes; empty if only a person can do it (boot parameters,
     /// packages, hardware).
-    pub writes: Vec<Write>,
+    pub writes: Vec<FixWrite>,
 }
 
 impl Fix {
@@ -58,8 +58,8 @@ impl Fix {
     }
     /// Several writes, in this order.
     pub fn writes(writes: Vec<(String, String)>) -> Fix {
-        let writes: Vec<Write> =
-            writes.into_iter().map(|(path, value)| Write { path, value }).collect();
+        let writes: Vec<FixWrite> =
+            writes.into_iter().map(|(path, value)| FixWrite { path, value }).collect();
         let command = writes
             .iter()
             .map(|w| format!("echo {} > {}", w.value, quoted(&w.path)))
@@ -80,12 +80,12 @@ fn quoted(path: &str) -> String {
 
 /// The conclusion of a rule. `Err` and `Ok` are equivalent: `Err` only lets a rule end early with
 /// `?`.
-pub type Conclusion = Result<Outcome, Outcome>;
+pub type Conclusion = Result<CheckOutcome, CheckOutcome>;
 
 /// A verdict with its reasons.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Outcome {
-    pub verdict: Verdict,
+pub struct CheckOutcome {
+    pub verdict: RuleVerdict,
     /// Whether there was anything to judge.
     pub applies: bool,
     pub message: String,
@@ -94,14 +94,14 @@ pub struct Outcome {
     pub fix: Option<Fix>,
 }
 
-impl Outcome {
-    pub fn fix(mut self, fix: Fix) -> Outcome {
+impl CheckOutcome {
+    pub fn fix(mut self, fix: Fix) -> CheckOutcome {
         self.fix = Some(fix);
         self
     }
     /// Adds a remedy, if any.
-    pub fn fix_by(self, fix: Option<Fix>) -> Outcome {
-        Outcome { fix, ..self }
+    pub fn fix_by(self, fix: Option<Fix>) -> CheckOutcome {
+        CheckOutcome { fix, ..self }
     }
     /// As a result, for the end of a rule.
     pub fn conclude(self) -> Conclusion {
@@ -109,8 +109,12 @@ impl Outcome {
     }
 }
 
-fn outcome(verdict: Verdict, message: impl Into<String>, evidence: impl Into<String>) -> Outcome {
-    Outcome {
+fn outcome(
+    verdict: RuleVerdict,
+    message: impl Into<String>,
+    evidence: impl Into<String>,
+) -> CheckOutcome {
+    CheckOutcome {
         verdict,
         applies: true,
         message: message.into(),
@@ -119,29 +123,29 @@ fn outcome(verdict: Verdict, message: impl Into<String>, evidence: impl Into<Str
     }
 }
 
-pub fn ok(message: impl Into<String>, evidence: impl Into<String>) -> Outcome {
-    outcome(Verdict::Ok, message, evidence)
+pub fn ok(message: impl Into<String>, evidence: impl Into<String>) -> CheckOutcome {
+    outcome(RuleVerdict::Ok, message, evidence)
 }
-pub fn advice(message: impl Into<String>, evidence: impl Into<String>) -> Outcome {
-    outcome(Verdict::Advice, message, evidence)
+pub fn advice(message: impl Into<String>, evidence: impl Into<String>) -> CheckOutcome {
+    outcome(RuleVerdict::Advice, message, evidence)
 }
 /// Causes latency under some circumstances.
-pub fn warning(message: impl Into<String>, evidence: impl Into<String>) -> Outcome {
-    outcome(Verdict::Warning, message, evidence)
+pub fn warning(message: impl Into<String>, evidence: impl Into<String>) -> CheckOutcome {
+    outcome(RuleVerdict::Warning, message, evidence)
 }
 /// Not fit for real time.
-pub fn bad(message: impl Into<String>, evidence: impl Into<String>) -> Outcome {
-    outcome(Verdict::Bad, message, evidence)
+pub fn bad(message: impl Into<String>, evidence: impl Into<String>) -> CheckOutcome {
+    outcome(RuleVerdict::Bad, message, evidence)
 }
 /// The verdict cannot be determined.
-pub fn unknown(evidence: impl Into<String>) -> Outcome {
-    outcome(Verdict::Unknown, "cannot be determined", evidence)
+pub fn unknown(evidence: impl Into<String>) -> CheckOutcome {
+    outcome(RuleVerdict::Unknown, "cannot be determined", evidence)
 }
 /// There is nothing to judge on this system.
-pub fn not_applicable(reason: impl Into<String>, evidence: impl Into<String>) -> Outcome {
-    Outcome {
+pub fn not_applicable(reason: impl Into<String>, evidence: impl Into<String>) -> CheckOutcome {
+    CheckOutcome {
         applies: false,
-        ..outcome(Verdict::Ok, format!("does not apply: {}", reason.into()), evidence)
+        ..outcome(RuleVerdict::Ok, format!("does not apply: {}", reason.into()), evidence)
     }
 }
 

@@ -3,31 +3,32 @@
 use crate::environment::text;
 use crate::files::Files;
 use punctual_core::Fact;
+use punctual_sys::rights::Capabilities;
 pub use punctual_sys::rights::Capability;
-use punctual_sys::rights::Rights;
 
 /// A limit: `None` is unlimited.
-pub type Limit = Option<u64>;
+pub type ProcessLimit = Option<u64>;
 
 /// /proc/self/limits and /proc/self/status.
 #[derive(Clone, Debug)]
-pub struct Process {
+pub struct ProcessFacts {
     limits: Fact<String>,
-    capabilities: Fact<Rights>,
+    capabilities: Fact<Capabilities>,
 }
 
-impl Process {
-    pub fn read(files: &dyn Files) -> Process {
+impl ProcessFacts {
+    pub fn read(files: &dyn Files) -> ProcessFacts {
         let path = "/proc/self/status";
-        let effective =
-            |status: String| Rights::parse(&status).ok_or(format!("{path} has no line `CapEff`"));
+        let effective = |status: String| {
+            Capabilities::parse(&status).ok_or(format!("{path} has no line `CapEff`"))
+        };
         let capabilities =
             files.read(path).map_err(|why| why.to_string()).and_then(effective).into();
-        Process { limits: text(files, "/proc/self/limits"), capabilities }
+        ProcessFacts { limits: text(files, "/proc/self/limits"), capabilities }
     }
 
     /// The soft limit of a line, like `Max realtime priority`.
-    pub fn soft_limit(&self, name: &str) -> Fact<Limit> {
+    pub fn soft_limit(&self, name: &str) -> Fact<ProcessLimit> {
         let soft = |text: &str| {
             let value = text
                 .lines()

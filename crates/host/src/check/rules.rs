@@ -20,7 +20,7 @@ use std::fmt;
 
 /// The subject of a rule.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Group {
+pub enum RuleGroup {
     Kernel,
     Clock,
     /// Frequency, idle states and other power saving.
@@ -41,21 +41,21 @@ pub enum Group {
     Tools,
 }
 
-impl fmt::Display for Group {
+impl fmt::Display for RuleGroup {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
-            Group::Kernel => "kernel",
-            Group::Clock => "clock",
-            Group::Power => "power",
-            Group::Isolation => "isolation",
-            Group::Interrupts => "interrupts",
-            Group::Workload => "workload",
-            Group::Housekeeping => "housekeeping",
-            Group::Memory => "memory",
-            Group::Debugging => "debugging",
-            Group::Platform => "platform",
-            Group::Rights => "rights",
-            Group::Tools => "tools",
+            RuleGroup::Kernel => "kernel",
+            RuleGroup::Clock => "clock",
+            RuleGroup::Power => "power",
+            RuleGroup::Isolation => "isolation",
+            RuleGroup::Interrupts => "interrupts",
+            RuleGroup::Workload => "workload",
+            RuleGroup::Housekeeping => "housekeeping",
+            RuleGroup::Memory => "memory",
+            RuleGroup::Debugging => "debugging",
+            RuleGroup::Platform => "platform",
+            RuleGroup::Rights => "rights",
+            RuleGroup::Tools => "tools",
         })
     }
 }
@@ -63,7 +63,7 @@ impl fmt::Display for Group {
 pub struct Rule {
     /// Its name, in kebab case; never changed once released.
     pub id: &'static str,
-    pub group: Group,
+    pub group: RuleGroup,
     /// The expected state.
     pub title: &'static str,
     /// Why it matters, in one sentence.

@@ -3,7 +3,7 @@
 //! (systemd-system.conf(5), kernel-command-line(7); systemd's src/core/main.c and
 //! src/shared/cpu-set-util.c).
 
-use crate::environment::CommandLine;
+use crate::environment::KernelCommandLine;
 use crate::files::Files;
 use punctual_core::CpuSet;
 use std::collections::BTreeMap;
@@ -27,7 +27,7 @@ pub struct Affinity {
 
 impl Affinity {
     /// Reads it. An error names the file that exists but cannot be read.
-    pub fn read(files: &dyn Files, line: &CommandLine) -> Result<Affinity, String> {
+    pub fn read(files: &dyn Files, line: &KernelCommandLine) -> Result<Affinity, String> {
         let mut affinity = Affinity::default();
         for path in configuration(files) {
             let text = files.read(&path).map_err(|why| why.to_string())?;
@@ -141,7 +141,8 @@ mod tests {
     const MAIN: &str = "/etc/systemd/system.conf";
 
     fn cpus(files: &FakeFiles, line: &str) -> String {
-        let affinity = Affinity::read(files, &CommandLine(line.into())).expect("it can be read");
+        let affinity =
+            Affinity::read(files, &KernelCommandLine(line.into())).expect("it can be read");
         affinity.cpus.map_or("all".into(), |cpus| cpus.to_string())
     }
 
@@ -194,7 +195,7 @@ mod tests {
     #[test]
     fn a_file_that_refuses_is_named() {
         let files = FakeFiles::new().refusing(MAIN, libc::EACCES);
-        let why = Affinity::read(&files, &CommandLine::default()).unwrap_err();
+        let why = Affinity::read(&files, &KernelCommandLine::default()).unwrap_err();
         assert!(why.contains(MAIN), "{why}");
     }
 

@@ -13,7 +13,7 @@ const NOT_MOVABLE: u64 = 0x0400_0000;
 
 /// A process's main thread, or a kernel thread.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Task {
+pub struct CheckedTask {
     pub pid: u32,
     pub name: String,
     pub kernel: bool,
@@ -26,13 +26,13 @@ pub struct Task {
 }
 
 /// Tasks that end while they are read are omitted.
-pub fn read(files: &dyn Files) -> Fact<Vec<Task>> {
+pub fn read(files: &dyn Files) -> Fact<Vec<CheckedTask>> {
     let names = match files.list("/proc") {
         Ok(names) => names,
         Err(why) => return Fact::Unavailable(why.to_string()),
     };
     let pids = names.iter().filter_map(|name| name.parse::<u32>().ok()).take(MAX_TASKS);
-    let tasks: Vec<Task> = pids.filter_map(|pid| read_task(files, pid)).collect();
+    let tasks: Vec<CheckedTask> = pids.filter_map(|pid| read_task(files, pid)).collect();
     if tasks.is_empty() {
         Fact::Unavailable("/proc shows no task".into())
     } else {
@@ -40,14 +40,14 @@ pub fn read(files: &dyn Files) -> Fact<Vec<Task>> {
     }
 }
 
-fn read_task(files: &dyn Files, pid: u32) -> Option<Task> {
+fn read_task(files: &dyn Files, pid: u32) -> Option<CheckedTask> {
     let (name, flags, rt_priority) = parse_stat(&files.read(&format!("/proc/{pid}/stat")).ok()?)?;
     let status = files.read(&format!("/proc/{pid}/status")).ok();
     let list = |status: String| {
         status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?.parse().ok()
     };
     let (kernel, movable) = (flags & KERNEL_THREAD != 0, flags & NOT_MOVABLE == 0);
-    Some(Task { pid, name, kernel, movable, rt_priority, allowed: status.and_then(list) })
+    Some(CheckedTask { pid, name, kernel, movable, rt_priority, allowed: status.and_then(list) })
 }
 
 /// `pid (name) state ppid … flags …` (proc_pid_stat(5)); a name may hold spaces and parentheses.
@@ -59,7 +59,7 @@ fn parse_stat(stat: &str) -> Option<(String, u64, u32)> {
     Some((stat.get(start..end)?.to_owned(), flags, rt_priority))
 }
 
-impl Task {
+impl CheckedTask {
     /// Name and number, for evidence.
     pub fn label(&self) -> String {
         format!("{} ({})", self.name, self.pid)

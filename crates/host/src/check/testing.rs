@@ -6,14 +6,14 @@ use std::io;
 
 /// The answer of a path of a [`FakeFiles`].
 #[derive(Clone, Debug)]
-enum Answer {
+enum FakeAnswer {
     Bytes(Vec<u8>),
     Errno(i32),
 }
 
 /// Files by path; all parent directories exist. Nothing can be written.
 #[derive(Clone, Debug, Default)]
-pub struct FakeFiles(BTreeMap<String, Answer>);
+pub struct FakeFiles(BTreeMap<String, FakeAnswer>);
 
 impl FakeFiles {
     /// A tree without a file.
@@ -25,12 +25,12 @@ impl FakeFiles {
         self.with_bytes(path, text.as_bytes())
     }
     pub fn with_bytes(mut self, path: &str, bytes: &[u8]) -> FakeFiles {
-        self.0.insert(path.to_owned(), Answer::Bytes(bytes.to_vec()));
+        self.0.insert(path.to_owned(), FakeAnswer::Bytes(bytes.to_vec()));
         self
     }
     /// Adds a file that exists but cannot be read.
     pub fn refusing(mut self, path: &str, errno: i32) -> FakeFiles {
-        self.0.insert(path.to_owned(), Answer::Errno(errno));
+        self.0.insert(path.to_owned(), FakeAnswer::Errno(errno));
         self
     }
     /// Removes a file, or a whole directory.
@@ -83,8 +83,8 @@ impl Files for FakeFiles {
     }
     fn read_bytes(&self, path: &str) -> Result<Vec<u8>, FileError> {
         match self.0.get(path) {
-            Some(Answer::Bytes(bytes)) => Ok(bytes.clone()),
-            Some(Answer::Errno(errno)) => Err(error("read", path, *errno)),
+            Some(FakeAnswer::Bytes(bytes)) => Ok(bytes.clone()),
+            Some(FakeAnswer::Errno(errno)) => Err(error("read", path, *errno)),
             None => Err(error("read", path, libc::ENOENT)),
         }
     }

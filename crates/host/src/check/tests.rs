@@ -52,7 +52,7 @@ fn rule_names_are_unique_and_every_rule_has_a_reason() {
 #[test]
 fn every_rule_passes_on_the_ideal_machine() {
     let unhappy: Vec<RuleResult> =
-        results(&ideal(), None).into_iter().filter(|r| r.verdict != Verdict::Ok).collect();
+        results(&ideal(), None).into_iter().filter(|r| r.verdict != RuleVerdict::Ok).collect();
     assert_eq!(unhappy, []);
     // These rules have nothing to judge there; their good cases are in the table.
     let idle: Vec<String> =
@@ -73,7 +73,7 @@ fn in_an_empty_tree_verdicts_are_unknown() {
     ];
     for cpus in [None, Some("2-3")] {
         for result in results(&FakeFiles::new(), cpus) {
-            let known = result.verdict != Verdict::Unknown;
+            let known = result.verdict != RuleVerdict::Unknown;
             assert!(!known || conclude.contains(&result.id.as_str()), "{result:?}");
             assert!(result.evidence.contains('/'), "the evidence names a file: {result:?}");
         }
@@ -84,7 +84,7 @@ fn in_an_empty_tree_verdicts_are_unknown() {
 fn a_file_that_refuses_is_named_with_the_reason() {
     let path = "/proc/sys/vm/stat_interval";
     let refused = result(&ideal().refusing(path, libc::EACCES), None, "vm-statistics");
-    assert_eq!(refused.verdict, Verdict::Unknown);
+    assert_eq!(refused.verdict, RuleVerdict::Unknown);
     assert_eq!(
         refused.evidence,
         "cannot read /proc/sys/vm/stat_interval: Permission denied (os error 13)"

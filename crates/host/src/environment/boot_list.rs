@@ -35,7 +35,7 @@ pub struct ListReader<'a> {
 
 /// A number of a list.
 #[derive(Clone, Copy)]
-enum Number {
+enum ListNumber {
     Cpu(usize),
     /// `N`, if the kernel knows it.
     Last,
@@ -43,8 +43,8 @@ enum Number {
 
 /// A part of a list: from and to, and for groups the group size and the used CPUs of each group.
 struct Region {
-    first: Number,
-    last: Number,
+    first: ListNumber,
+    last: ListNumber,
     groups: Option<(usize, usize)>,
 }
 
@@ -70,7 +70,7 @@ impl ListReader<'_> {
         let all = range.get(..3).is_some_and(|word| word.eq_ignore_ascii_case("all"));
         let (first, last) = if all && range.len() == 3 {
             self.knows("all", SINCE_ALL)?;
-            (Number::Cpu(0), Number::Last)
+            (ListNumber::Cpu(0), ListNumber::Last)
         } else if let Some((first, last)) = range.split_once('-') {
             (self.number(first, part)?, self.number(last, part)?)
         } else if pattern.is_some() {
@@ -85,10 +85,10 @@ impl ListReader<'_> {
             Some(None) => return Err(wrong()),
             Some(Some((used, size))) => {
                 match (self.number(used, part)?, self.number(size, part)?) {
-                    (Number::Cpu(used), Number::Cpu(size)) if size > 0 && used <= size => {
+                    (ListNumber::Cpu(used), ListNumber::Cpu(size)) if size > 0 && used <= size => {
                         Some((used, size))
                     }
-                    (Number::Cpu(_), Number::Cpu(_)) => return Err(wrong()),
+                    (ListNumber::Cpu(_), ListNumber::Cpu(_)) => return Err(wrong()),
                     _ => return Err(self.of_the_mask(part)),
                 }
             }
@@ -96,13 +96,13 @@ impl ListReader<'_> {
         Ok(Region { first, last, groups })
     }
 
-    fn number(&self, text: &str, part: &str) -> Result<Number, BootList> {
+    fn number(&self, text: &str, part: &str) -> Result<ListNumber, BootList> {
         if text == "N" {
-            return self.knows("N", SINCE_N).map(|()| Number::Last);
+            return self.knows("N", SINCE_N).map(|()| ListNumber::Last);
         }
         let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
         match text.parse() {
-            Ok(cpu) if digits => Ok(Number::Cpu(cpu)),
+            Ok(cpu) if digits => Ok(ListNumber::Cpu(cpu)),
             _ => Err(BootList::Refused(format!("`{}` is not part of a list", clip(part)))),
         }
     }
@@ -133,21 +133,21 @@ impl ListReader<'_> {
             return Err(BootList::Unknown("the possible CPUs are not known".into()));
         };
         let first = match region.first {
-            Number::Cpu(first) => first,
-            Number::Last => return Err(self.of_the_mask(part)),
+            ListNumber::Cpu(first) => first,
+            ListNumber::Last => return Err(self.of_the_mask(part)),
         };
         let beyond = |cpu: usize| match cpu >= MAX_CPUS {
             true => BootList::Refused(format!("no kernel has a CPU {cpu}")),
             false => self.of_the_mask(part),
         };
         let last = match region.last {
-            Number::Cpu(last) if last < first => {
+            ListNumber::Cpu(last) if last < first => {
                 return Err(BootList::Refused(format!("`{}` runs backwards", clip(part))));
             }
-            Number::Cpu(last) if last > end => return Err(beyond(last)),
-            Number::Cpu(last) => last,
-            Number::Last if first > end => return Err(beyond(first)),
-            Number::Last => end,
+            ListNumber::Cpu(last) if last > end => return Err(beyond(last)),
+            ListNumber::Cpu(last) => last,
+            ListNumber::Last if first > end => return Err(beyond(first)),
+            ListNumber::Last => end,
         };
         let used =
             |cpu: &usize| region.groups.is_none_or(|(used, size)| (cpu - first) % size < used);

@@ -13,7 +13,7 @@ const MSR_SMI_COUNT: u64 = 0x34;
 /// One reading.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Counters {
+pub struct KernelCounters {
     pub interrupts: Fact<Interrupts>,
     pub softirqs: Fact<Interrupts>,
     /// Steal time, by CPU: time that the hypervisor gave to others while the CPU had work.
@@ -22,9 +22,13 @@ pub struct Counters {
     pub smi: Fact<BTreeMap<usize, u64>>,
 }
 
-impl Counters {
-    pub(super) fn read(files: &dyn Files, topology: &Topology, machine: &Machine) -> Counters {
-        Counters {
+impl KernelCounters {
+    pub(super) fn read(
+        files: &dyn Files,
+        topology: &Topology,
+        machine: &Machine,
+    ) -> KernelCounters {
+        KernelCounters {
             interrupts: Interrupts::read(files, "/proc/interrupts"),
             softirqs: Interrupts::read(files, "/proc/softirqs"),
             steal: read_steal(files),

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 /// The running kernel.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Kernel {
+pub struct RunningKernel {
     /// `6.1.0-56-rt-amd64`, from /proc/sys/kernel/osrelease.
     pub release: Fact<String>,
     /// `#1 SMP PREEMPT_RT Debian 6.1…`, from /proc/sys/kernel/version.
@@ -19,23 +19,23 @@ pub struct Kernel {
     /// since 6.1.
     pub architecture: Fact<String>,
     /// The boot command line, from /proc/cmdline.
-    pub command_line: Fact<CommandLine>,
+    pub command_line: Fact<KernelCommandLine>,
     pub config: Fact<KernelConfig>,
     /// The preemption model in force.
     pub preemption: Fact<Preemption>,
-    pub tick: Tick,
+    pub tick: TimerTick,
 }
 
-impl Kernel {
-    pub(super) fn read(files: &dyn Files) -> Kernel {
+impl RunningKernel {
+    pub(super) fn read(files: &dyn Files) -> RunningKernel {
         let release = text(files, "/proc/sys/kernel/osrelease");
         let version = text(files, "/proc/sys/kernel/version");
-        let command_line = text(files, "/proc/cmdline").map(CommandLine);
+        let command_line = text(files, "/proc/cmdline").map(KernelCommandLine);
         let config = KernelConfig::read(files, release.known().map(String::as_str));
         let preemption = Preemption::read(files, &version, &command_line, &config);
-        let tick = Tick::read(files, &config);
+        let tick = TimerTick::read(files, &config);
         let architecture = text(files, "/proc/sys/kernel/arch");
-        Kernel { release, version, architecture, command_line, config, preemption, tick }
+        RunningKernel { release, version, architecture, command_line, config, preemption, tick }
     }
 
     /// Major and minor number of the release, if it begins with them.
@@ -53,9 +53,9 @@ impl Kernel {
 /// The kernel's command line. Words after ` -- ` go to init and are ignored.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct CommandLine(pub String);
+pub struct KernelCommandLine(pub String);
 
-impl CommandLine {
+impl KernelCommandLine {
     /// The kernel's own words, with quotation marks respected (lib/cmdline.c, next_arg).
     pub fn words(&self) -> Vec<String> {
         let (mut words, mut word, mut quoted) = (Vec::new(), String::new(), false);
@@ -126,7 +126,7 @@ impl IsolCpus {
 /// How the kernel's timers run.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Tick {
+pub struct TimerTick {
     pub hz: Fact<u32>,
     /// Whether timers fire between ticks: `.hres_active` of /proc/timer_list if readable (root),
     /// else the configuration and `highres=` (kernel/time/hrtimer.c).
@@ -139,8 +139,8 @@ pub struct Tick {
     pub event_device: Fact<String>,
 }
 
-impl Tick {
-    fn read(files: &dyn Files, config: &Fact<KernelConfig>) -> Tick {
+impl TimerTick {
+    fn read(files: &dyn Files, config: &Fact<KernelConfig>) -> TimerTick {
         let hz = match config {
             Fact::Known(config) => {
                 let value = config.get("HZ").unwrap_or("unset").to_owned();
@@ -155,7 +155,7 @@ impl Tick {
             Fact::NotAsked => Fact::NotAsked,
         };
         let (high_resolution, high_resolution_source) = high_resolution(files, config);
-        Tick {
+        TimerTick {
             hz,
             high_resolution,
             high_resolution_source,
@@ -195,7 +195,7 @@ mod tests {
 
     #[test]
     fn the_command_line_is_parsed_like_the_kernel_does() {
-        let line = CommandLine(
+        let line = KernelCommandLine(
             "quiet isolcpus=managed_irq,domain,2-3 dyndbg=\"file a +p\" nohz-full=1 nohz_full=2 \
              -- nohz_full=3"
                 .into(),
@@ -229,11 +229,13 @@ mod tests {
 
     #[test]
     fn the_kernel_version_is_parsed_from_the_release() {
-        let kernel =
-            |release: &str| Kernel { release: Fact::Known(release.into()), ..Kernel::default() };
+        let kernel = |release: &str| RunningKernel {
+            release: Fact::Known(release.into()),
+            ..RunningKernel::default()
+        };
         assert_eq!(kernel("6.1.0-56-rt-amd64").numbers(), Some((6, 1)));
         assert_eq!(kernel("6.18").numbers(), Some((6, 18)));
         assert_eq!(kernel("odd").numbers(), None);
-        assert_eq!(Kernel::default().numbers(), None);
+        assert_eq!(RunningKernel::default().numbers(), None);
     }
 }

@@ -9,9 +9,9 @@ use std::fmt;
 /// A size in bytes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Bytes(pub u64);
+pub struct MemorySize(pub u64);
 
-impl fmt::Display for Bytes {
+impl fmt::Display for MemorySize {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const UNITS: [(&str, u64); 4] =
             [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10), ("bytes", 1)];
@@ -265,18 +265,18 @@ impl RtThrottling {
 /// /proc/meminfo.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Memory {
+pub struct MachineMemory {
     /// The kernel's total memory.
-    pub total: Fact<Bytes>,
+    pub total: Fact<MemorySize>,
     /// The memory available to programs without swapping.
-    pub available: Fact<Bytes>,
+    pub available: Fact<MemorySize>,
     /// Swap space in use by the system.
-    pub swap_total: Fact<Bytes>,
-    pub swap_free: Fact<Bytes>,
+    pub swap_total: Fact<MemorySize>,
+    pub swap_free: Fact<MemorySize>,
 }
 
-impl Memory {
-    pub(super) fn read(files: &dyn Files) -> Memory {
+impl MachineMemory {
+    pub(super) fn read(files: &dyn Files) -> MachineMemory {
         let path = "/proc/meminfo";
         let meminfo: Fact<String> = files.read(path).into();
         let field = |name: &str| match &meminfo {
@@ -284,7 +284,7 @@ impl Memory {
                 let kib = first_field(text, name)
                     .and_then(|v| v.strip_suffix(" kB")?.trim().parse::<u64>().ok());
                 kib.and_then(|kib| kib.checked_mul(1024))
-                    .map(|b| Fact::Known(Bytes(b)))
+                    .map(|b| Fact::Known(MemorySize(b)))
                     .unwrap_or_else(|| {
                         Fact::Unavailable(format!("{path} has no line `{name}: … kB`"))
                     })
@@ -292,7 +292,7 @@ impl Memory {
             Fact::Unavailable(why) => Fact::Unavailable(why.clone()),
             Fact::NotAsked => Fact::NotAsked,
         };
-        Memory {
+        MachineMemory {
             total: field("MemTotal"),
             available: field("MemAvailable"),
             swap_total: field("SwapTotal"),

@@ -1,7 +1,7 @@
 //! The preemption model in force, which may differ from the configured or requested one.
 
 use super::read::text;
-use super::{CommandLine, KernelConfig};
+use super::{KernelCommandLine, KernelConfig};
 use crate::files::Files;
 use punctual_core::Fact;
 use serde::{Deserialize, Serialize};
@@ -63,7 +63,7 @@ impl Preemption {
     pub(super) fn read(
         files: &dyn Files,
         version: &Fact<String>,
-        command_line: &Fact<CommandLine>,
+        command_line: &Fact<KernelCommandLine>,
         config: &Fact<KernelConfig>,
     ) -> Fact<Preemption> {
         let built = version.known().map(String::as_str).and_then(built_as);

@@ -40,11 +40,13 @@ pub const SETTINGS: &[&str] = &[
 /// The contents of [`SETTINGS`], by path.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Settings(pub BTreeMap<String, Fact<String>>);
+pub struct KernelSettings(pub BTreeMap<String, Fact<String>>);
 
-impl Settings {
-    pub(super) fn read(files: &dyn Files) -> Settings {
-        Settings(SETTINGS.iter().map(|path| ((*path).to_owned(), text(files, path))).collect())
+impl KernelSettings {
+    pub(super) fn read(files: &dyn Files) -> KernelSettings {
+        KernelSettings(
+            SETTINGS.iter().map(|path| ((*path).to_owned(), text(files, path))).collect(),
+        )
     }
 
     /// A setting; [`Fact::NotAsked`] for a path that is not among [`SETTINGS`].

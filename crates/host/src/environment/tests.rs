@@ -7,7 +7,7 @@ fn a_captured_environment_is_restored_from_json() {
     assert!(environment.kernel.release.known().is_some(), "{:?}", environment.kernel.release);
     assert!(environment.topology.online.known().is_some_and(|cpus| !cpus.is_empty()));
     assert!(environment.before.interrupts.known().is_some_and(|all| !all.lines.is_empty()));
-    assert_eq!(environment.after, Counters::default(), "not requested yet");
+    assert_eq!(environment.after, KernelCounters::default(), "not requested yet");
     environment.close(&Root::system());
     let json = serde_json::to_string(&environment).expect("plain data");
     assert_eq!(serde_json::from_str::<Environment>(&json).expect("its own text"), environment);

@@ -4,7 +4,7 @@
 //! (Documentation/admin-guide/cputopology.rst, Documentation/ABI/stable/sysfs-devices-node). A
 //! missing file leaves its fact unavailable.
 
-use super::machine::Bytes;
+use super::machine::MemorySize;
 use super::read::{cpu_list, number, text};
 use crate::files::Files;
 use punctual_core::{CpuSet, Fact};
@@ -62,7 +62,7 @@ pub struct Cache {
 pub struct Node {
     pub node: usize,
     pub cpus: Fact<CpuSet>,
-    pub memory: Fact<Bytes>,
+    pub memory: Fact<MemorySize>,
 }
 
 impl Topology {
@@ -143,11 +143,11 @@ fn memory_nodes(files: &dyn Files, nodes: &CpuSet) -> Vec<Node> {
 }
 
 /// `Node 0 MemTotal:       16314820 kB`.
-fn node_memory(files: &dyn Files, node: usize) -> Fact<Bytes> {
+fn node_memory(files: &dyn Files, node: usize) -> Fact<MemorySize> {
     let path = format!("/sys/devices/system/node/node{node}/meminfo");
     let total = |text: &str| {
         let line = text.lines().find(|line| line.contains("MemTotal:"))?;
-        line.split_whitespace().nth(3)?.parse::<u64>().ok()?.checked_mul(1024).map(Bytes)
+        line.split_whitespace().nth(3)?.parse::<u64>().ok()?.checked_mul(1024).map(MemorySize)
     };
     match files.read(&path) {
         Ok(text) => total(&text)

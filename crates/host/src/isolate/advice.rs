@@ -1,13 +1,13 @@
 //! Possible improvements of a valid partition.
 
-use super::machine::Machine;
+use super::machine::MachineSplit;
 use crate::environment::Topology;
 use crate::files::Files;
 use crate::journal::tasks;
 use punctual_core::{CpuSet, Finding, Severity};
 
 /// Finds settings that work against the partition.
-pub fn on(files: &dyn Files, machine: &Machine) -> Vec<Finding> {
+pub fn on(files: &dyn Files, machine: &MachineSplit) -> Vec<Finding> {
     [boot_cpu(machine), siblings(files, machine), tick(files, machine), irqbalance(files)]
         .into_iter()
         .flatten()
@@ -18,7 +18,7 @@ fn advise(id: &str, message: String) -> Finding {
     Finding::new(id, Severity::Advice, "partition", message)
 }
 
-fn boot_cpu(machine: &Machine) -> Option<Finding> {
+fn boot_cpu(machine: &MachineSplit) -> Option<Finding> {
     machine.rt.contains(0).then(|| {
         advise(
             "partition-has-boot-cpu",
@@ -30,7 +30,7 @@ fn boot_cpu(machine: &Machine) -> Option<Finding> {
 }
 
 /// Hardware threads of one core share its execution units and its first-level caches.
-fn siblings(files: &dyn Files, machine: &Machine) -> Option<Finding> {
+fn siblings(files: &dyn Files, machine: &MachineSplit) -> Option<Finding> {
     let topology = Topology::read(files);
     let all = machine
         .rt
@@ -53,7 +53,7 @@ fn siblings(files: &dyn Files, machine: &Machine) -> Option<Finding> {
 }
 
 /// Only the kernel's command line stops the periodic tick of a busy CPU.
-fn tick(files: &dyn Files, machine: &Machine) -> Option<Finding> {
+fn tick(files: &dyn Files, machine: &MachineSplit) -> Option<Finding> {
     let path = "/sys/devices/system/cpu/nohz_full";
     let text = files.read_trimmed(path).unwrap_or_default();
     let without_tick: CpuSet = text.parse().unwrap_or_default();

@@ -17,14 +17,14 @@ impl Cpusets {
     /// Finds it at run time.
     pub fn find(files: &dyn Files) -> Result<Cpusets, Refusal> {
         let mounts = files.read("/proc/mounts")?;
-        let mounts: Vec<Mount> = mounts.lines().filter_map(Mount::parse).collect();
+        let mounts: Vec<CpusetMount> = mounts.lines().filter_map(CpusetMount::parse).collect();
         // The older `mount -t cpuset` is shown as `cgroup` with `noprefix`, too.
         if let Some(mount) = mounts.iter().find(|mount| mount.has_v1("cpuset")) {
             let prefixed = files.exists(&format!("{}/cpuset.cpus", mount.point));
             let hierarchy = Hierarchy { mount: mount.point.clone(), version: CgroupVersion::V1 };
             return Ok(Cpusets { hierarchy, prefix: if prefixed { "cpuset." } else { "" } });
         }
-        let owns = |mount: &&Mount| {
+        let owns = |mount: &&CpusetMount| {
             let controllers =
                 files.read(&format!("{}/cgroup.controllers", mount.point)).unwrap_or_default();
             mount.kind == "cgroup2"
@@ -45,7 +45,7 @@ impl Cpusets {
         let mounts = files.read("/proc/mounts").ok()?;
         mounts
             .lines()
-            .filter_map(Mount::parse)
+            .filter_map(CpusetMount::parse)
             .find(|mount| mount.has_v1(controller))
             .map(|mount| mount.point)
     }
@@ -65,18 +65,18 @@ impl Cpusets {
 }
 
 /// A line of /proc/mounts (fstab(5)).
-struct Mount {
+struct CpusetMount {
     point: String,
     kind: String,
     options: String,
 }
 
-impl Mount {
-    fn parse(line: &str) -> Option<Mount> {
+impl CpusetMount {
+    fn parse(line: &str) -> Option<CpusetMount> {
         let mut words = line.split(' ');
         let (_, point, kind, options) =
             (words.next()?, words.next()?, words.next()?, words.next()?);
-        Some(Mount { point: unescape(point), kind: kind.into(), options: options.into() })
+        Some(CpusetMount { point: unescape(point), kind: kind.into(), options: options.into() })
     }
 
     fn has_v1(&self, controller: &str) -> bool {
@@ -91,7 +91,7 @@ fn unescape(text: &str) -> String {
         .fold(text.to_owned(), |text, (code, meant)| text.replace(code, meant))
 }
 
-fn why_none(files: &dyn Files, mounts: &[Mount]) -> String {
+fn why_none(files: &dyn Files, mounts: &[CpusetMount]) -> String {
     // `cpuset <hierarchy> <cgroups> <enabled>`; hierarchy 0 is version 2, or none.
     let cgroups = files.read("/proc/cgroups").unwrap_or_default();
     let line = cgroups.lines().find(|line| line.split_whitespace().next() == Some("cpuset"));

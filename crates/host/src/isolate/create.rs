@@ -4,14 +4,14 @@
 use super::affinities::NotedAffinities;
 use super::evict::{self, Eviction};
 use super::machine::check_rights;
-use super::plan::{self, Change, Plan, Skipped, Step, plan};
-use super::request::Request;
+use super::plan::{self, Change, IsolationPlan, PlanStep, Skipped, plan};
+use super::request::PartitionRequest;
 use super::{Refusal, advice};
 use crate::files::Files;
-use crate::journal::record::{PartitionNote, Purpose, Write};
+use crate::journal::record::{ChangePurpose, KernelWrite, PartitionNote};
 use crate::journal::undo::undo_locked;
 use crate::journal::{
-    self, Effect, IfChanged, Journal, JournalError, StepResult, Store, UndoReport,
+    self, ChangeResult, IfChanged, Journal, JournalError, StepResult, Store, UndoReport,
 };
 use punctual_core::Finding;
 use serde::Serialize;
@@ -69,7 +69,7 @@ pub enum CreateError {
 /// Refuses requests that would make the machine unusable before anything is changed. Holds the lock
 /// of the journals throughout.
 pub fn create(
-    request: &Request,
+    request: &PartitionRequest,
     files: &dyn Files,
     store: &dyn Store,
 ) -> Result<Partition, CreateError> {
@@ -91,20 +91,24 @@ pub fn create(
         nrt: request.nrt_name.clone(),
     };
     let advice = advice::on(files, &plan.machine);
-    let mut journal =
-        Journal::begin(store, files, Purpose::Partition(note.clone()), request.for_this_process)?;
+    let mut journal = Journal::begin(
+        store,
+        files,
+        ChangePurpose::Partition(note.clone()),
+        request.for_this_process,
+    )?;
     let name = journal.name().to_owned();
-    let mut maker = Maker {
+    let mut maker = PartitionMaker {
         files,
         request,
         plan: &plan,
         journal: &mut journal,
         noted: NotedAffinities::default(),
-        done: Done::default(),
+        done: CreatedParts::default(),
     };
     match maker.run() {
         Ok(()) => {
-            let Done { applied, tasks } = maker.done;
+            let CreatedParts { applied, tasks } = maker.done;
             let journal = format!("{}/{name}", store.place());
             Ok(Partition {
                 note,
@@ -124,21 +128,21 @@ pub fn create(
 }
 
 #[derive(Default)]
-struct Done {
+struct CreatedParts {
     applied: Vec<StepResult>,
     tasks: Eviction,
 }
 
-struct Maker<'a, 'j> {
+struct PartitionMaker<'a, 'j> {
     files: &'a dyn Files,
-    request: &'a Request,
-    plan: &'a Plan,
+    request: &'a PartitionRequest,
+    plan: &'a IsolationPlan,
     journal: &'a mut Journal<'j>,
     noted: NotedAffinities,
-    done: Done,
+    done: CreatedParts,
 }
 
-impl Maker<'_, '_> {
+impl PartitionMaker<'_, '_> {
     fn run(&mut self) -> Result<(), String> {
         for step in &self.plan.steps {
             self.make(step).map_err(|why| format!("{}: {why}", step.name))?;
@@ -147,7 +151,7 @@ impl Maker<'_, '_> {
     }
 
     /// Makes one change. An error means that no partition is possible without it.
-    fn make(&mut self, step: &Step) -> Result<(), String> {
+    fn make(&mut self, step: &PlanStep) -> Result<(), String> {
         let (files, name, journal) = (self.files, step.name.as_str(), &mut *self.journal);
         let hierarchy = &self.plan.machine.cpusets.hierarchy;
         let (path, requested, effect) = match &step.change {
@@ -200,11 +204,11 @@ impl Maker<'_, '_> {
         };
         let effect = effect.map_err(|error| error.to_string())?;
         let failure = match &effect {
-            Effect::Refused { why, .. } if step.essential => {
+            ChangeResult::Refused { why, .. } if step.essential => {
                 Some(format!("cannot write `{requested}` to {path}: {why}"))
             }
             // A lost CPU is a failure, even if moving its timers was not essential.
-            Effect::HalfMade { why } => Some(why.clone()),
+            ChangeResult::HalfMade { why } => Some(why.clone()),
             _ => None,
         };
         let path = step.about.as_ref().map_or(path.clone(), |about| format!("{path} ({about})"));
@@ -217,7 +221,7 @@ impl Maker<'_, '_> {
     fn become_partition(&mut self, path: &str, kinds: &[&str]) -> Result<(), String> {
         let mut why = String::new();
         for kind in kinds {
-            let write = Write::inside(path.to_owned(), (*kind).to_owned());
+            let write = KernelWrite::inside(path.to_owned(), (*kind).to_owned());
             let effect = self
                 .journal
                 .write(self.files, "partition", write)
@@ -225,7 +229,7 @@ impl Maker<'_, '_> {
             let (step, path, requested) = ("partition".into(), path.to_owned(), (*kind).to_owned());
             self.done.applied.push(StepResult { step, path, requested, effect: effect.clone() });
             match effect {
-                Effect::Refused { why: refusal, .. } => why = refusal,
+                ChangeResult::Refused { why: refusal, .. } => why = refusal,
                 _ => return Ok(()),
             }
         }

@@ -8,7 +8,7 @@ use super::status::without_rt_budget;
 use crate::files::{FileError, Files};
 use crate::journal::record::{CgroupVersion, TaskPlace};
 use crate::journal::tasks::{self, Membership, TaskStat};
-use crate::journal::{self, Journal, JournalError, Saved, Store};
+use crate::journal::{self, Journal, JournalError, SavedJournal, Store};
 use punctual_core::{CpuSet, Policy};
 use punctual_sys::attributes::{Scheduling, set_scheduling};
 use std::collections::HashSet;
@@ -19,7 +19,7 @@ const MAX_ROUNDS: usize = 20;
 
 /// The target partition and settings.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Entry {
+pub struct EnteredPartition {
     pub partition: String,
     /// Some of its CPUs; by default all.
     pub cpus: Option<CpuSet>,
@@ -82,14 +82,14 @@ pub enum EnterError {
 }
 
 /// A partition found by its name.
-struct Place {
+struct NamedPartition {
     cpusets: Cpusets,
     path: String,
     cpus: CpuSet,
 }
 
-impl Place {
-    fn find(files: &dyn Files, entry: &Entry) -> Result<Place, EnterError> {
+impl NamedPartition {
+    fn find(files: &dyn Files, entry: &EnteredPartition) -> Result<NamedPartition, EnterError> {
         check_name(&entry.partition)?;
         let cpusets = Cpusets::find(files)?;
         let path = cpusets.child(&entry.partition);
@@ -114,7 +114,7 @@ impl Place {
                 return Err(EnterError::OtherCpus { requested, has: cpus });
             }
         }
-        Ok(Place { cpusets, path, cpus })
+        Ok(NamedPartition { cpusets, path, cpus })
     }
 
     /// Whether a thread may enter without the rest of its process.
@@ -128,8 +128,8 @@ impl Place {
     }
 
     /// The journal that must note a move into this partition, if punctual made the partition.
-    fn journal(&self, store: &dyn Store) -> Result<Option<Saved>, JournalError> {
-        let ours = |saved: &Saved| {
+    fn journal(&self, store: &dyn Store) -> Result<Option<SavedJournal>, JournalError> {
+        let ours = |saved: &SavedJournal| {
             let names = saved
                 .partition()
                 .map(|note| [self.cpusets.child(&note.rt), self.cpusets.child(&note.nrt)]);
@@ -144,7 +144,7 @@ impl Place {
 pub fn enter_self(
     files: &dyn Files,
     store: &dyn Store,
-    entry: &Entry,
+    entry: &EnteredPartition,
 ) -> Result<Entered, EnterError> {
     let own = tasks::own_id(files)?.tid;
     let entered = move_process(files, store, own, Membership::Process, entry)?;
@@ -186,9 +186,9 @@ pub fn move_process(
     store: &dyn Store,
     pid: i32,
     membership: Membership,
-    entry: &Entry,
+    entry: &EnteredPartition,
 ) -> Result<Entered, EnterError> {
-    let place = Place::find(files, entry)?;
+    let place = NamedPartition::find(files, entry)?;
     if membership == Membership::Thread && !place.takes_threads(files) {
         return Err(EnterError::ThreadAlone(pid));
     }
@@ -218,7 +218,7 @@ pub fn move_process(
 
 struct Mover<'a, 'j> {
     files: &'a dyn Files,
-    place: &'a Place,
+    place: &'a NamedPartition,
     journal: Option<&'a mut Journal<'j>>,
     noted: NotedAffinities,
 }

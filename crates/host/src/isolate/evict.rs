@@ -2,7 +2,7 @@
 
 use super::affinities::NotedAffinities;
 use super::cpusets::Cpusets;
-use super::machine::Machine;
+use super::machine::MachineSplit;
 use crate::files::{FileError, Files};
 use crate::journal::record::{TaskId, TaskPlace};
 use crate::journal::tasks::{self, Membership, TaskStat};
@@ -52,7 +52,7 @@ fn threads_to_leave(files: &dyn Files, leave: &[i32]) -> HashSet<i32> {
 /// Version 1.
 fn candidates(
     files: &dyn Files,
-    machine: &Machine,
+    machine: &MachineSplit,
     to: &str,
     leave: &[i32],
 ) -> Result<Vec<(i32, String)>, FileError> {
@@ -74,7 +74,7 @@ fn candidates(
 /// The number of tasks that would be moved now. Version 1.
 pub fn movable(
     files: &dyn Files,
-    machine: &Machine,
+    machine: &MachineSplit,
     to: &str,
     leave: &[i32],
 ) -> Result<usize, FileError> {
@@ -94,7 +94,7 @@ fn shares_cpus(files: &dyn Files, cpusets: &Cpusets, cgroup: &str, rt: &CpuSet) 
 pub fn evict(
     files: &dyn Files,
     journal: &mut Journal<'_>,
-    machine: &Machine,
+    machine: &MachineSplit,
     noted: &mut NotedAffinities,
     to: &str,
     leave: &[i32],
@@ -140,7 +140,7 @@ const BOUND: &str = "bound to its CPUs by the kernel (PF_NO_SETAFFINITY)";
 
 fn describe(
     files: &dyn Files,
-    machine: &Machine,
+    machine: &MachineSplit,
     id: TaskId,
     (errno, why): (Option<i32>, String),
 ) -> Option<NotMovedTask> {
@@ -166,7 +166,7 @@ fn describe(
 pub fn confine(
     files: &dyn Files,
     journal: &mut Journal<'_>,
-    machine: &Machine,
+    machine: &MachineSplit,
     noted: &mut NotedAffinities,
     eviction: &mut Eviction,
     leave: &[i32],

@@ -21,12 +21,12 @@ pub struct PartitionView {
     /// `rt` or `nrt` if a journal of this boot shows that punctual made it.
     pub half: Option<&'static str>,
     /// Its tasks: threads in version 1 and in threaded cgroups of version 2, otherwise processes.
-    pub tasks: Vec<Member>,
+    pub tasks: Vec<PartitionTask>,
 }
 
 /// A task of a partition.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct Member {
+pub struct PartitionTask {
     pub tid: i32,
     /// Its name: any bytes that the task chose.
     pub name: String,
@@ -58,8 +58,9 @@ fn half(cpusets: &Cpusets, note: &PartitionNote, path: &str) -> Option<&'static 
         .map(|(half, _)| half)
 }
 
-fn members(files: &dyn Files, cpusets: &Cpusets, path: &str) -> Vec<Member> {
+fn members(files: &dyn Files, cpusets: &Cpusets, path: &str) -> Vec<PartitionTask> {
     let numbers = tasks::members(files, &cpusets.hierarchy, path).unwrap_or_default();
-    let member = |tid| tasks::stat(files, tid).ok().map(|stat| Member { tid, name: stat.name });
+    let member =
+        |tid| tasks::stat(files, tid).ok().map(|stat| PartitionTask { tid, name: stat.name });
     numbers.into_iter().filter_map(member).collect()
 }

@@ -1,16 +1,16 @@
 //! The machine as input of the plan, and refusals of requests that would make it unusable.
 
 use super::cpusets::Cpusets;
-use super::request::{Request, Target};
+use super::request::{PartitionRequest, TargetCpus};
 use super::{Refusal, others};
 use crate::files::Files;
 use punctual_core::CpuSet;
-use punctual_sys::rights::{Capability, Rights};
+use punctual_sys::rights::{Capabilities, Capability};
 use punctual_sys::status::field;
 
 /// The machine split in two.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Machine {
+pub struct MachineSplit {
     /// The cpuset controller.
     pub cpusets: Cpusets,
     /// The CPUs given to real time.
@@ -24,9 +24,9 @@ pub struct Machine {
     pub nodes: CpuSet,
 }
 
-impl Machine {
+impl MachineSplit {
     /// Examines the machine and refuses impossible or harmful requests.
-    pub fn survey(files: &dyn Files, request: &Request) -> Result<Machine, Refusal> {
+    pub fn survey(files: &dyn Files, request: &PartitionRequest) -> Result<MachineSplit, Refusal> {
         let cpusets = Cpusets::find(files)?;
         let (rt, nodes) = (wanted_cpus(files, &request.target)?, memory_nodes(files)?);
         let housekeeping = split(files, &rt)?;
@@ -38,14 +38,14 @@ impl Machine {
             }
         }
         let (rt_nodes, nrt_nodes) = match request.target {
-            Target::Cpus(_) => (None, None),
-            Target::Node(node) => {
+            TargetCpus::Cpus(_) => (None, None),
+            TargetCpus::Node(node) => {
                 let own = CpuSet::single(node);
                 let rest = nodes.difference(&own);
                 (Some(own), Some(rest).filter(|rest| !rest.is_empty()))
             }
         };
-        Ok(Machine { cpusets, rt, housekeeping, rt_nodes, nrt_nodes, nodes })
+        Ok(MachineSplit { cpusets, rt, housekeeping, rt_nodes, nrt_nodes, nodes })
     }
 
     /// A set without the partition's CPUs; the housekeeping CPUs if it would be empty.
@@ -61,7 +61,7 @@ pub fn check_rights(files: &dyn Files) -> Result<(), Refusal> {
     let ids = field(&status, "Uid").unwrap_or_default();
     // Real, effective, saved, file system.
     let effective = ids.split_whitespace().nth(1).unwrap_or("unknown");
-    let rights = Rights::parse(&status).ok_or_else(|| Refusal::Unreadable {
+    let rights = Capabilities::parse(&status).ok_or_else(|| Refusal::Unreadable {
         path: "/proc/self/status".to_owned(),
         why: "it has no line CapEff".to_owned(),
     })?;
@@ -81,10 +81,10 @@ fn read_set(files: &dyn Files, path: &str) -> Result<CpuSet, Refusal> {
     text.parse().map_err(|why| Refusal::Unreadable { path: path.to_owned(), why: format!("{why}") })
 }
 
-fn wanted_cpus(files: &dyn Files, target: &Target) -> Result<CpuSet, Refusal> {
+fn wanted_cpus(files: &dyn Files, target: &TargetCpus) -> Result<CpuSet, Refusal> {
     let node = match target {
-        Target::Cpus(cpus) => return Ok(cpus.clone()),
-        Target::Node(node) => *node,
+        TargetCpus::Cpus(cpus) => return Ok(cpus.clone()),
+        TargetCpus::Node(node) => *node,
     };
     let nodes = "/sys/devices/system/node";
     if !files.exists(nodes) {

@@ -1,14 +1,14 @@
 //! Leftovers of killed processes.
 
 use crate::files::Files;
-use crate::journal::record::Purpose;
-use crate::journal::{self, JournalError, Saved, Store, in_store, tasks};
+use crate::journal::record::ChangePurpose;
+use crate::journal::{self, JournalError, SavedJournal, Store, in_store, tasks};
 use serde::Serialize;
 
 /// The state of a journal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Standing {
+pub enum JournalState {
     /// All changes were made and are meant to stay.
     InForce,
     /// The process was killed while it made the changes.
@@ -23,14 +23,14 @@ pub enum Standing {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 pub struct Pending {
     pub journal: String,
-    pub purpose: Option<Purpose>,
-    pub standing: Standing,
+    pub purpose: Option<ChangePurpose>,
+    pub standing: JournalState,
 }
 
 impl Pending {
     /// Whether `punctual isolate undo` should be run.
     pub fn is_leftover(&self) -> bool {
-        self.standing != Standing::InForce
+        self.standing != JournalState::InForce
     }
 }
 
@@ -47,15 +47,15 @@ pub fn pending(store: &dyn Store, files: &dyn Files) -> Result<Vec<Pending>, Jou
     Ok(current.map(|saved| look_at(store, files, &saved)).collect())
 }
 
-fn look_at(store: &dyn Store, files: &dyn Files, saved: &Saved) -> Pending {
+fn look_at(store: &dyn Store, files: &dyn Files, saved: &SavedJournal) -> Pending {
     let begin = saved.begin.as_ref();
     let abandoned =
         begin.is_some_and(|begin| begin.for_writer_only && !tasks::is_alive(files, begin.writer));
     let standing = match (saved.undoing, saved.ready) {
-        (true, _) => Standing::HalfUndone,
-        (_, false) => Standing::HalfMade,
-        _ if abandoned => Standing::Abandoned,
-        _ => Standing::InForce,
+        (true, _) => JournalState::HalfUndone,
+        (_, false) => JournalState::HalfMade,
+        _ if abandoned => JournalState::Abandoned,
+        _ => JournalState::InForce,
     };
     let purpose = begin.map(|begin| begin.purpose.clone());
     Pending { journal: format!("{}/{}", store.place(), saved.name), purpose, standing }

@@ -1,28 +1,28 @@
 //! The difference between the actual and the requested system: an ordered list of changes. Changes
 //! nothing.
 
-use super::machine::Machine;
-use super::request::Request;
-use super::tweaks::{self, Draft, Phase};
+use super::machine::MachineSplit;
+use super::request::PartitionRequest;
+use super::tweaks::{self, Draft, TweakPhase};
 use super::{Refusal, evict, others};
 use crate::files::Files;
-use crate::journal::record::Write;
+use crate::journal::record::KernelWrite;
 use punctual_core::CpuSet;
 use serde::Serialize;
 
 /// The changes in order, and the omitted ones.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Plan {
+pub struct IsolationPlan {
     /// The machine that it was made for.
-    pub machine: Machine,
-    pub steps: Vec<Step>,
+    pub machine: MachineSplit,
+    pub steps: Vec<PlanStep>,
     /// Omitted changes, with the reasons.
     pub skipped: Vec<Skipped>,
 }
 
 /// One change.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Step {
+pub struct PlanStep {
     /// The tweak, or the part of the partition, that needs it.
     pub name: String,
     /// The subject of the file, if the path does not show it: an interrupt's name.
@@ -45,7 +45,7 @@ pub enum Change {
     MakeCgroup {
         path: String,
     },
-    Write(Write),
+    Write(KernelWrite),
     /// Move every movable task into a cgroup (version 1).
     MoveTasks {
         to: String,
@@ -83,19 +83,20 @@ pub struct Skipped {
 }
 
 /// Refuses requests that are invalid on any machine.
-pub fn check(request: &Request) -> Result<(), Refusal> {
+pub fn check(request: &PartitionRequest) -> Result<(), Refusal> {
     request.check_names()?;
     tweaks::check(&request.without)
 }
 
 /// Compares the system with the request.
-pub fn plan(files: &dyn Files, request: &Request) -> Result<Plan, Refusal> {
+pub fn plan(files: &dyn Files, request: &PartitionRequest) -> Result<IsolationPlan, Refusal> {
     check(request)?;
-    let machine = Machine::survey(files, request)?;
-    let mut plan = Plan { machine: machine.clone(), steps: Vec::new(), skipped: Vec::new() };
+    let machine = MachineSplit::survey(files, request)?;
+    let mut plan =
+        IsolationPlan { machine: machine.clone(), steps: Vec::new(), skipped: Vec::new() };
     let nrt = machine.cpusets.child(&request.nrt_name);
     let rt = machine.cpusets.child(&request.rt_name);
-    let maker = Maker { files, request, machine: &machine };
+    let maker = PlanMaker { files, request, machine: &machine };
     plan.steps.push(step("affinities", Change::NoteAffinities));
     if machine.cpusets.is_v1() {
         maker.v1(&mut plan, &nrt, &rt)?;
@@ -103,47 +104,48 @@ pub fn plan(files: &dyn Files, request: &Request) -> Result<Plan, Refusal> {
         maker.v2(&mut plan, &nrt, &rt)?;
     }
     plan.steps.push(step("tasks", Change::ConfineTasks));
-    maker.settings(&mut plan, Phase::Last);
+    maker.settings(&mut plan, TweakPhase::Last);
     Ok(plan)
 }
 
-fn step(name: &str, change: Change) -> Step {
-    Step { name: name.to_owned(), about: None, essential: true, change }
+fn step(name: &str, change: Change) -> PlanStep {
+    PlanStep { name: name.to_owned(), about: None, essential: true, change }
 }
 
 /// A write in a cgroup that the plan creates: it is removed with the cgroup, and needs no undo.
 fn inside(path: String, new: impl ToString) -> Change {
-    Change::Write(Write::inside(path, new.to_string()))
+    Change::Write(KernelWrite::inside(path, new.to_string()))
 }
 
-struct Maker<'a> {
+struct PlanMaker<'a> {
     files: &'a dyn Files,
-    request: &'a Request,
-    machine: &'a Machine,
+    request: &'a PartitionRequest,
+    machine: &'a MachineSplit,
 }
 
-impl Maker<'_> {
+impl PlanMaker<'_> {
     /// Version 1: housekeeping first; the tasks move; the CPUs are unplugged while none of our
     /// cpusets holds them, because unplugging permanently takes a CPU out of every cpuset but the
     /// root (kernel/cgroup/cpuset-v1.c); the partition last.
-    fn v1(&self, plan: &mut Plan, nrt: &str, rt: &str) -> Result<(), Refusal> {
+    fn v1(&self, plan: &mut IsolationPlan, nrt: &str, rt: &str) -> Result<(), Refusal> {
         let machine = self.machine;
         let exclusive = self.may_be_exclusive(plan)?;
-        let cpuset = |plan: &mut Plan, name: &str, path: &str, cpus: &CpuSet, nodes: &CpuSet| {
-            let file = |file: &str| machine.cpusets.file(path, file);
-            plan.steps.push(step(name, Change::MakeCgroup { path: path.to_owned() }));
-            plan.steps.push(step(name, inside(file("cpus"), cpus)));
-            plan.steps.push(step(name, inside(file("mems"), nodes)));
-            if exclusive {
-                plan.steps.push(Step {
-                    essential: false,
-                    ..step(name, inside(file("cpu_exclusive"), 1))
-                });
-            }
-        };
+        let cpuset =
+            |plan: &mut IsolationPlan, name: &str, path: &str, cpus: &CpuSet, nodes: &CpuSet| {
+                let file = |file: &str| machine.cpusets.file(path, file);
+                plan.steps.push(step(name, Change::MakeCgroup { path: path.to_owned() }));
+                plan.steps.push(step(name, inside(file("cpus"), cpus)));
+                plan.steps.push(step(name, inside(file("mems"), nodes)));
+                if exclusive {
+                    plan.steps.push(PlanStep {
+                        essential: false,
+                        ..step(name, inside(file("cpu_exclusive"), 1))
+                    });
+                }
+            };
         let nodes = |own: &Option<CpuSet>| own.clone().unwrap_or_else(|| machine.nodes.clone());
         cpuset(plan, "housekeeping", nrt, &machine.housekeeping, &nodes(&machine.nrt_nodes));
-        self.settings(plan, Phase::First);
+        self.settings(plan, TweakPhase::First);
         let now = evict::movable(self.files, machine, nrt, &self.request.leave)?;
         plan.steps.push(step("tasks", Change::MoveTasks { to: nrt.to_owned(), now }));
         self.replug(plan)?;
@@ -151,14 +153,14 @@ impl Maker<'_> {
         if self.request.includes(tweaks::LOAD_BALANCE) {
             let path = machine.cpusets.file(rt, "sched_load_balance");
             plan.steps
-                .push(Step { essential: false, ..step(tweaks::LOAD_BALANCE, inside(path, 0)) });
+                .push(PlanStep { essential: false, ..step(tweaks::LOAD_BALANCE, inside(path, 0)) });
         }
         Ok(())
     }
 
     /// Version 2: the kernel takes a partition's CPUs away from every other cgroup, so that tasks
     /// need not be moved.
-    fn v2(&self, plan: &mut Plan, nrt: &str, rt: &str) -> Result<(), Refusal> {
+    fn v2(&self, plan: &mut IsolationPlan, nrt: &str, rt: &str) -> Result<(), Refusal> {
         let machine = self.machine;
         let control = |cgroup: &str| format!("{cgroup}/cgroup.subtree_control");
         let root = control(&machine.cpusets.hierarchy.mount);
@@ -186,9 +188,9 @@ impl Maker<'_> {
             // systemd, on a reload): kernel/cgroup/cgroup.c, cgroup_subtree_control_write, returns
             // EBUSY.
             let hold = Change::EnableController { path: control(path) };
-            plan.steps.push(Step { essential: false, ..step(name, hold) });
+            plan.steps.push(PlanStep { essential: false, ..step(name, hold) });
             if path == nrt {
-                self.settings(plan, Phase::First);
+                self.settings(plan, TweakPhase::First);
             }
         }
         plan.steps
@@ -200,7 +202,7 @@ impl Maker<'_> {
 
     /// A cpuset can be exclusive only if no other shares its CPUs (kernel/cgroup/cpuset.c,
     /// validate_change).
-    fn may_be_exclusive(&self, plan: &mut Plan) -> Result<bool, Refusal> {
+    fn may_be_exclusive(&self, plan: &mut IsolationPlan) -> Result<bool, Refusal> {
         let others = others::cpusets_of_others(self.files, &self.machine.cpusets)?;
         match others.first() {
             Some(other) => {
@@ -216,7 +218,7 @@ impl Maker<'_> {
         }
     }
 
-    fn settings(&self, plan: &mut Plan, phase: Phase) {
+    fn settings(&self, plan: &mut IsolationPlan, phase: TweakPhase) {
         for tweak in tweaks::all().filter(|tweak| tweak.phase == phase) {
             let skip = |reason: &str| Skipped { tweak: tweak.name.into(), reason: reason.into() };
             if !self.request.includes(tweak.name) {
@@ -233,7 +235,7 @@ impl Maker<'_> {
             if silent {
                 plan.skipped.push(skip("nothing to change: already set"));
             }
-            let steps = draft.writes.into_iter().map(|(about, write)| Step {
+            let steps = draft.writes.into_iter().map(|(about, write)| PlanStep {
                 name: tweak.name.into(),
                 about,
                 essential: false,
@@ -243,7 +245,7 @@ impl Maker<'_> {
         }
     }
 
-    fn replug(&self, plan: &mut Plan) -> Result<(), Refusal> {
+    fn replug(&self, plan: &mut IsolationPlan) -> Result<(), Refusal> {
         let skip = |reason: String| Skipped { tweak: tweaks::REPLUG.into(), reason };
         if !self.request.includes(tweaks::REPLUG) {
             plan.skipped.push(skip("not requested".into()));
@@ -253,7 +255,7 @@ impl Maker<'_> {
             match self.side_effects(cpu)? {
                 Ok(may_change) => {
                     let change = Change::Replug { cpu, may_change };
-                    plan.steps.push(Step { essential: false, ..step(tweaks::REPLUG, change) });
+                    plan.steps.push(PlanStep { essential: false, ..step(tweaks::REPLUG, change) });
                 }
                 Err(reason) => plan.skipped.push(skip(reason)),
             }

@@ -10,8 +10,8 @@ pub const MAX_NAME: usize = 64;
 
 /// A request for a partition.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Request {
-    pub target: Target,
+pub struct PartitionRequest {
+    pub target: TargetCpus,
     /// The name of the real-time cgroup.
     pub rt_name: String,
     /// The name of the housekeeping cgroup.
@@ -27,16 +27,16 @@ pub struct Request {
 
 /// The CPUs that become real-time.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Target {
+pub enum TargetCpus {
     Cpus(CpuSet),
     /// Those of a NUMA node, together with its memory.
     Node(usize),
 }
 
-impl Request {
+impl PartitionRequest {
     /// A partition of these CPUs with every tweak and the names `rt` and `nrt`.
-    pub fn new(target: Target) -> Request {
-        Request {
+    pub fn new(target: TargetCpus) -> PartitionRequest {
+        PartitionRequest {
             target,
             rt_name: "rt".into(),
             nrt_name: "nrt".into(),

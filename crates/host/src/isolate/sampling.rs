@@ -92,8 +92,8 @@ pub fn sample(
     sampling: Sampling,
 ) -> Activity {
     let begin = Instant::now();
-    let before = Counts::read(files);
-    let mut watch = Watch::new(files, cpus);
+    let before = KernelReading::read(files);
+    let mut watch = SamplingWatch::new(files, cpus);
     watch.look(false);
     let mut samples = 0;
     while samples < MAX_SAMPLES {
@@ -105,7 +105,7 @@ pub fn sample(
         watch.look(true);
         samples += 1;
     }
-    let after = Counts::read(files);
+    let after = KernelReading::read(files);
     let interval = Nanos(i64::try_from(begin.elapsed().as_nanos()).unwrap_or(i64::MAX));
     let cpus = cpus.iter().map(|cpu| after.since(&before, cpu)).collect();
     let (tasks, tasks_left_out) = match usage(files, "self") {
@@ -121,22 +121,22 @@ pub fn sample(
 }
 
 /// The counters of the kernel at one moment.
-struct Counts {
+struct KernelReading {
     interrupts: Fact<Interrupts>,
     softirqs: Fact<Interrupts>,
     switches: Fact<HashMap<usize, u64>>,
 }
 
-impl Counts {
-    fn read(files: &dyn Files) -> Counts {
-        Counts {
+impl KernelReading {
+    fn read(files: &dyn Files) -> KernelReading {
+        KernelReading {
             interrupts: Interrupts::read(files, "/proc/interrupts"),
             softirqs: Interrupts::read(files, "/proc/softirqs"),
             switches: switches(files),
         }
     }
 
-    fn since(&self, before: &Counts, cpu: usize) -> CpuActivity {
+    fn since(&self, before: &KernelReading, cpu: usize) -> CpuActivity {
         let interrupts = difference(&before.interrupts, &self.interrupts, cpu);
         let timers = |all: Vec<InterruptActivity>| {
             all.iter().filter(|one| is_timer(one)).map(|one| one.count).sum()
@@ -205,7 +205,7 @@ fn switches(files: &dyn Files) -> Fact<HashMap<usize, u64>> {
 
 /// The usage of a task so far (/proc/TID/schedstat): time on CPUs, and number of switches.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
-struct Usage {
+struct TaskUsage {
     run: i64,
     slices: u64,
 }
@@ -213,20 +213,20 @@ struct Usage {
 struct BusyTask {
     stat: tasks::TaskStat,
     seen: usize,
-    used: Usage,
+    used: TaskUsage,
 }
 
-struct Watch<'a> {
+struct SamplingWatch<'a> {
     files: &'a dyn Files,
     cpus: &'a CpuSet,
-    last: HashMap<TaskId, Option<Usage>>,
+    last: HashMap<TaskId, Option<TaskUsage>>,
     busy_tasks: HashMap<TaskId, BusyTask>,
     left_out: usize,
 }
 
-impl<'a> Watch<'a> {
-    fn new(files: &'a dyn Files, cpus: &'a CpuSet) -> Watch<'a> {
-        Watch { files, cpus, last: HashMap::new(), busy_tasks: HashMap::new(), left_out: 0 }
+impl<'a> SamplingWatch<'a> {
+    fn new(files: &'a dyn Files, cpus: &'a CpuSet) -> SamplingWatch<'a> {
+        SamplingWatch { files, cpus, last: HashMap::new(), busy_tasks: HashMap::new(), left_out: 0 }
     }
 
     /// Reads every thread once; counts those that ran since the last sample and are on one of the
@@ -238,7 +238,7 @@ impl<'a> Watch<'a> {
             let Ok(stat) = tasks::stat(self.files, tid) else { continue };
             let usage = usage(self.files, tid);
             // A thread that was not in the last sample began since.
-            let before = self.last.get(&stat.id).copied().unwrap_or(Some(Usage::default()));
+            let before = self.last.get(&stat.id).copied().unwrap_or(Some(TaskUsage::default()));
             now.insert(stat.id, usage);
             if count && self.cpus.contains(stat.last_cpu) {
                 self.ran(stat, before, usage);
@@ -247,7 +247,7 @@ impl<'a> Watch<'a> {
         self.last = now;
     }
 
-    fn ran(&mut self, stat: tasks::TaskStat, before: Option<Usage>, now: Option<Usage>) {
+    fn ran(&mut self, stat: tasks::TaskStat, before: Option<TaskUsage>, now: Option<TaskUsage>) {
         let (Some(before), Some(now)) = (before, now) else { return };
         if now == before {
             return;
@@ -256,7 +256,7 @@ impl<'a> Watch<'a> {
             self.left_out += 1;
             return;
         }
-        let fresh = BusyTask { stat: stat.clone(), seen: 0, used: Usage::default() };
+        let fresh = BusyTask { stat: stat.clone(), seen: 0, used: TaskUsage::default() };
         let visitor = self.busy_tasks.entry(stat.id).or_insert(fresh);
         visitor.seen += 1;
         visitor.used.run += (now.run - before.run).max(0);
@@ -285,9 +285,9 @@ fn describe(visitor: BusyTask, members: &HashSet<i32>) -> TaskActivity {
     }
 }
 
-fn usage(files: &dyn Files, tid: impl std::fmt::Display) -> Option<Usage> {
+fn usage(files: &dyn Files, tid: impl std::fmt::Display) -> Option<TaskUsage> {
     let text = files.read(&format!("/proc/{tid}/schedstat")).ok()?;
     let mut fields = text.split_whitespace();
     let run = fields.next()?.parse().ok()?;
-    Some(Usage { run, slices: fields.nth(1)?.parse().ok()? })
+    Some(TaskUsage { run, slices: fields.nth(1)?.parse().ok()? })
 }

@@ -3,8 +3,8 @@
 use super::cpusets::Cpusets;
 use super::pending::{Pending, pending};
 use crate::files::Files;
-use crate::journal::record::{Action, CgroupVersion, PartitionNote, Purpose};
-use crate::journal::saved::{Outcome, Saved};
+use crate::journal::record::{CgroupVersion, ChangePurpose, JournalAction, PartitionNote};
+use crate::journal::saved::{ChangeOutcome, SavedJournal};
 use crate::journal::value::{meaning, same};
 use crate::journal::{JournalError, Store, read_all, tasks};
 use punctual_core::Fact;
@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, HashSet};
 
 /// The state of the partition made by punctual.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct Status {
+pub struct PartitionStatus {
     /// Its journal and its state.
     pub journal: Pending,
     /// Its CPUs, names and hierarchy.
@@ -43,9 +43,12 @@ pub struct InForce {
 }
 
 /// The existing partition; `None` if there is none.
-pub fn status(files: &dyn Files, store: &dyn Store) -> Result<Option<Status>, JournalError> {
+pub fn status(
+    files: &dyn Files,
+    store: &dyn Store,
+) -> Result<Option<PartitionStatus>, JournalError> {
     let standing = pending(store, files)?;
-    let find = |pending: &Pending| matches!(pending.purpose, Some(Purpose::Partition(_)));
+    let find = |pending: &Pending| matches!(pending.purpose, Some(ChangePurpose::Partition(_)));
     let Some(journal) = standing.into_iter().find(find) else { return Ok(None) };
     let saved = read_all(store)?;
     let Some(saved) = saved.iter().find(|saved| journal.journal.ends_with(&saved.name)) else {
@@ -61,15 +64,16 @@ pub fn status(files: &dyn Files, store: &dyn Store) -> Result<Option<Status>, Jo
         CgroupVersion::V2 => files.read_trimmed(&format!("{rt}/cpuset.cpus.partition")).into(),
     };
     let without_rt_budget = without_rt_budget(files, &members);
-    Ok(Some(Status { journal, note, kind, in_force, without_rt_budget, members }))
+    Ok(Some(PartitionStatus { journal, note, kind, in_force, without_rt_budget, members }))
 }
 
-fn settings(files: &dyn Files, saved: &Saved) -> Vec<InForce> {
-    let made = |entry: &&crate::journal::saved::Entry| {
-        matches!(entry.outcome, Outcome::Applied(_)) && !entry.undone
+fn settings(files: &dyn Files, saved: &SavedJournal) -> Vec<InForce> {
+    let made = |entry: &&crate::journal::saved::SavedChange| {
+        matches!(entry.outcome, ChangeOutcome::Applied(_)) && !entry.undone
     };
-    let setting = |entry: &crate::journal::saved::Entry| {
-        let (Action::Write(write), Outcome::Applied(did)) = (&entry.intent.action, &entry.outcome)
+    let setting = |entry: &crate::journal::saved::SavedChange| {
+        let (JournalAction::Write(write), ChangeOutcome::Applied(did)) =
+            (&entry.intent.action, &entry.outcome)
         else {
             return None;
         };

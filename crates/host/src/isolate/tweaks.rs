@@ -10,9 +10,9 @@ mod sched;
 mod workqueue;
 
 use super::Refusal;
-use super::machine::Machine;
+use super::machine::MachineSplit;
 use crate::files::Files;
-use crate::journal::record::Write;
+use crate::journal::record::KernelWrite;
 use crate::journal::value::{meaning, same};
 use punctual_core::words::nearest;
 
@@ -25,7 +25,7 @@ pub const REPLUG: &str = "replug";
 
 /// The time at which a tweak's settings are made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Phase {
+pub enum TweakPhase {
     /// Before the tasks leave the CPUs.
     First,
     Last,
@@ -42,16 +42,16 @@ pub struct Tweak {
     pub doc: &'static str,
     /// The kernel source of the effect.
     pub source: &'static str,
-    pub phase: Phase,
+    pub phase: TweakPhase,
     /// Compares the settings with the request. An error is the reason to skip the whole tweak.
-    pub settings: fn(&dyn Files, &Machine, &mut Draft) -> Result<(), String>,
+    pub settings: fn(&dyn Files, &MachineSplit, &mut Draft) -> Result<(), String>,
 }
 
 /// The writes of one tweak.
 #[derive(Default)]
 pub struct Draft {
     /// The writes, each with its subject if the path does not show it.
-    pub writes: Vec<(Option<String>, Write)>,
+    pub writes: Vec<(Option<String>, KernelWrite)>,
     /// Omitted settings, with the reasons.
     pub skipped: Vec<String>,
 }
@@ -72,11 +72,11 @@ impl Draft {
 
     /// A write to a file that holds `old`.
     pub fn write(&mut self, about: Option<String>, path: &str, old: &str, new: &str) {
-        self.writes.push((about, Write::new(path, meaning(old), new)));
+        self.writes.push((about, KernelWrite::new(path, meaning(old), new)));
     }
 
     /// Requests that a file with a CPU mask excludes the partition's CPUs.
-    pub fn keep_off(&mut self, files: &dyn Files, machine: &Machine, path: &str) {
+    pub fn keep_off(&mut self, files: &dyn Files, machine: &MachineSplit, path: &str) {
         match files.read(path) {
             Ok(text) => match punctual_core::CpuSet::from_mask(&text) {
                 Ok(set) if set.intersection(&machine.rt).is_empty() => {}
@@ -126,21 +126,21 @@ const TABLE: [Tweak; 20] = [
               `sched_load_balance` 0 in the root and in the partition; v2 the partition type \
               `isolated` (without the tweak: `root`).",
         source: "kernel/cgroup/cpuset.c, rebuild_sched_domains",
-        phase: Phase::First,
+        phase: TweakPhase::First,
         settings: cgroup::load_balance,
     },
     Tweak {
         name: IRQ_AFFINITY,
         doc: "Moves each interrupt off the partition's CPUs, and lists those that cannot be moved.",
         source: "kernel/irq/proc.c, irq_affinity_list_proc_write",
-        phase: Phase::First,
+        phase: TweakPhase::First,
         settings: irq::affinity,
     },
     Tweak {
         name: "default-irq-affinity",
         doc: "Keeps interrupts that are requested later off the partition's CPUs.",
         source: "kernel/irq/proc.c, default_affinity_write",
-        phase: Phase::First,
+        phase: TweakPhase::First,
         settings: irq::default_affinity,
     },
     Tweak {
@@ -148,14 +148,14 @@ const TABLE: [Tweak; 20] = [
         doc: "Takes the partition's CPUs out of the network queues' receive (RPS) and transmit \
               (XPS) masks.",
         source: "net/core/net-sysfs.c, store_rps_map and xps_cpus_store",
-        phase: Phase::First,
+        phase: TweakPhase::First,
         settings: net::masks,
     },
     Tweak {
         name: "workqueue-unbound",
         doc: "Keeps the workers of unbound workqueues off the partition's CPUs.",
         source: "kernel/workqueue.c, workqueue_set_unbound_cpumask",
-        phase: Phase::First,
+        phase: TweakPhase::First,
         settings: workqueue::unbound,
     },
     Tweak {
@@ -163,7 +163,7 @@ const TABLE: [Tweak; 20] = [
         doc: "Keeps the writeback of dirty pages off the partition's CPUs, and disables its NUMA \
               affinity where the kernel has that setting (before 6.6).",
         source: "kernel/workqueue.c, wq_cpumask_store; mm/backing-dev.c, bdi_wq",
-        phase: Phase::First,
+        phase: TweakPhase::First,
         settings: workqueue::writeback,
     },
     Tweak {
@@ -171,14 +171,14 @@ const TABLE: [Tweak; 20] = [
         doc: "Keeps the block layer's workqueue, and every other one with a cpumask in sysfs, off \
               the partition's CPUs.",
         source: "kernel/workqueue.c, workqueue_sysfs_register; block/blk-cgroup.c",
-        phase: Phase::First,
+        phase: TweakPhase::First,
         settings: workqueue::others,
     },
     Tweak {
         name: "rt-throttling",
         doc: "Lets real-time tasks use all CPU time: `sched_rt_runtime_us` −1.",
         source: "kernel/sched/rt.c, sched_rt_handler",
-        phase: Phase::First,
+        phase: TweakPhase::First,
         settings: sched::throttling,
     },
     Tweak {
@@ -186,14 +186,14 @@ const TABLE: [Tweak; 20] = [
         doc: "Lets a CPU defer its tick without limit: debugfs `sched_tick_max_deferment` −1 \
               (removed in 4.17).",
         source: "kernel/sched/core.c before 4.17, scheduler_tick_max_deferment",
-        phase: Phase::First,
+        phase: TweakPhase::First,
         settings: sched::tick_deferment,
     },
     Tweak {
         name: "timer-migration",
         doc: "Stops timers from migrating between CPUs: `kernel.timer_migration` 0.",
         source: "kernel/time/timer.c, timer_migration_handler",
-        phase: Phase::First,
+        phase: TweakPhase::First,
         settings: sched::timer_migration,
     },
     Tweak {
@@ -201,21 +201,21 @@ const TABLE: [Tweak; 20] = [
         doc: "Takes the partition's CPUs out of the lockup detectors' `watchdog_cpumask`; \
               `kernel.watchdog` 0 where the kernel has no mask.",
         source: "kernel/watchdog.c, proc_watchdog_cpumask",
-        phase: Phase::First,
+        phase: TweakPhase::First,
         settings: sched::watchdog,
     },
     Tweak {
         name: "machine-check",
         doc: "Stops the polling for corrected machine checks: `check_interval` 0 (x86).",
         source: "arch/x86/kernel/cpu/mce/core.c, store_int_with_restart",
-        phase: Phase::First,
+        phase: TweakPhase::First,
         settings: sched::machine_check,
     },
     Tweak {
         name: "vmstat",
         doc: "Updates the vm statistics of each CPU only every 1,000 s: `vm.stat_interval`.",
         source: "mm/vmstat.c, vmstat_shepherd",
-        phase: Phase::First,
+        phase: TweakPhase::First,
         settings: memory::vmstat,
     },
     Tweak {
@@ -223,21 +223,21 @@ const TABLE: [Tweak; 20] = [
         doc: "Stops khugepaged from collapsing pages into huge pages, which stalls the processes \
               that use them: `enabled` never.",
         source: "mm/huge_memory.c, enabled_store; mm/khugepaged.c",
-        phase: Phase::First,
+        phase: TweakPhase::First,
         settings: memory::transparent_hugepages,
     },
     Tweak {
         name: "ksm",
         doc: "Stops kernel same-page merging (KSM) if it runs: `ksm/run` 0.",
         source: "mm/ksm.c, run_store",
-        phase: Phase::First,
+        phase: TweakPhase::First,
         settings: memory::ksm,
     },
     Tweak {
         name: "numa-balancing",
         doc: "Stops the page faults of automatic NUMA balancing: `kernel.numa_balancing` 0.",
         source: "kernel/sched/fair.c, task_numa_work",
-        phase: Phase::First,
+        phase: TweakPhase::First,
         settings: memory::numa_balancing,
     },
     Tweak {
@@ -245,21 +245,21 @@ const TABLE: [Tweak; 20] = [
         doc: "Takes each of the partition's CPUs offline and online again, so that timers armed \
               there move to others.",
         source: "kernel/time/timer.c, timers_dead_cpu; kernel/time/hrtimer.c, hrtimers_cpu_dying",
-        phase: Phase::Own,
+        phase: TweakPhase::Own,
         settings: cgroup::nothing_here,
     },
     Tweak {
         name: "governor",
         doc: "Sets the frequency governor of the partition's CPUs to `performance`.",
         source: "drivers/cpufreq/cpufreq.c, store_scaling_governor",
-        phase: Phase::Last,
+        phase: TweakPhase::Last,
         settings: power::governor,
     },
     Tweak {
         name: "idle-states",
         doc: "Disables idle states with an exit latency above 2 µs on the partition's CPUs.",
         source: "drivers/cpuidle/sysfs.c, store_state_disable",
-        phase: Phase::Last,
+        phase: TweakPhase::Last,
         settings: power::idle_states,
     },
     Tweak {
@@ -267,7 +267,7 @@ const TABLE: [Tweak; 20] = [
         doc: "Limits the resume latency of the partition's CPUs to 2 µs with any idle driver: \
               `pm_qos_resume_latency_us`.",
         source: "drivers/base/power/sysfs.c, pm_qos_resume_latency_us_store",
-        phase: Phase::Last,
+        phase: TweakPhase::Last,
         settings: power::resume_latency,
     },
 ];

@@ -1,8 +1,8 @@
 //! Makes changes: announces each in the journal, makes it, then records the result.
 
 use super::record::{
-    Action, Applied, Event, FileValue, Hierarchy, Intent, NotMoved, Purpose, Refusal, TaskAffinity,
-    TaskPlace, Write,
+    Applied, ChangePurpose, ChangeRefusal, FileValue, Hierarchy, Intent, JournalAction,
+    JournalEvent, KernelWrite, NotMoved, TaskAffinity, TaskPlace,
 };
 use super::tasks::{self, Membership, TaskStat};
 use super::value::{meaning, same};
@@ -18,7 +18,7 @@ pub(super) const PAUSE: Duration = Duration::from_millis(20);
 /// The result of one requested change.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "snake_case", tag = "effect")]
-pub enum Effect {
+pub enum ChangeResult {
     Changed {
         /// The value before.
         old: String,
@@ -53,16 +53,16 @@ pub struct StepResult {
     pub requested: String,
     /// The result.
     #[serde(flatten)]
-    pub effect: Effect,
+    pub effect: ChangeResult,
 }
 
-impl Effect {
-    fn refused(error: &FileError) -> Effect {
-        Effect::Refused { errno: error.errno(), why: error.source.to_string() }
+impl ChangeResult {
+    fn refused(error: &FileError) -> ChangeResult {
+        ChangeResult::Refused { errno: error.errno(), why: error.source.to_string() }
     }
     /// Whether the file has the requested value now.
     pub fn has_requested_value(&self) -> bool {
-        matches!(self, Effect::Changed { .. } | Effect::Already)
+        matches!(self, ChangeResult::Changed { .. } | ChangeResult::Already)
     }
 }
 
@@ -73,14 +73,14 @@ impl Journal<'_> {
         &mut self,
         files: &dyn Files,
         step: &str,
-        requested: Write,
-    ) -> Result<Effect, JournalError> {
+        requested: KernelWrite,
+    ) -> Result<ChangeResult, JournalError> {
         let current = match files.read(&requested.path) {
             Ok(text) => meaning(&text),
-            Err(error) => return Ok(Effect::refused(&error)),
+            Err(error) => return Ok(ChangeResult::refused(&error)),
         };
         if same(&current, &requested.new) {
-            return Ok(Effect::Already);
+            return Ok(ChangeResult::Already);
         }
         let mut write = requested;
         if !same(&current, &write.old) {
@@ -88,7 +88,7 @@ impl Journal<'_> {
             write.old = current.clone();
         }
         let (path, new) = (write.path.clone(), write.new.clone());
-        let of = self.announce(step, Action::Write(write))?;
+        let of = self.announce(step, JournalAction::Write(write))?;
         let written = files.write(&path, &new);
         let now = files.read(&path).ok().map(|text| meaning(&text));
         let unchanged = now.as_deref().map_or(written.is_err(), |now| same(now, &current));
@@ -96,16 +96,16 @@ impl Journal<'_> {
             Err(error) if unchanged => self.refuse(of, &error),
             // A failed write can nevertheless have changed the file.
             Err(_) | Ok(()) => {
-                self.append(Event::Applied(Applied {
+                self.append(JournalEvent::Applied(Applied {
                     of,
                     now: now.clone(),
                     not_moved: Vec::new(),
                 }))?;
                 let now = now.unwrap_or(new);
                 Ok(if unchanged {
-                    Effect::Ignored { value: now }
+                    ChangeResult::Ignored { value: now }
                 } else {
-                    Effect::Changed { old: current, now }
+                    ChangeResult::Changed { old: current, now }
                 })
             }
         }
@@ -117,15 +117,15 @@ impl Journal<'_> {
         step: &str,
         hierarchy: &Hierarchy,
         path: &str,
-    ) -> Result<Effect, JournalError> {
+    ) -> Result<ChangeResult, JournalError> {
         let of = self.announce(
             step,
-            Action::MakeCgroup { hierarchy: hierarchy.clone(), path: path.to_owned() },
+            JournalAction::MakeCgroup { hierarchy: hierarchy.clone(), path: path.to_owned() },
         )?;
         match files.create_dir(path) {
-            Ok(()) => {
-                self.done(of).map(|()| Effect::Changed { old: String::new(), now: path.to_owned() })
-            }
+            Ok(()) => self
+                .done(of)
+                .map(|()| ChangeResult::Changed { old: String::new(), now: path.to_owned() }),
             Err(error) => self.refuse(of, &error),
         }
     }
@@ -138,21 +138,22 @@ impl Journal<'_> {
         hierarchy: &Hierarchy,
         path: &str,
         controller: &str,
-    ) -> Result<Effect, JournalError> {
+    ) -> Result<ChangeResult, JournalError> {
         let listed = |text: &str| text.split_whitespace().any(|word| word == controller);
         let old = match files.read_trimmed(path) {
-            Ok(text) if listed(&text) => return Ok(Effect::Already),
+            Ok(text) if listed(&text) => return Ok(ChangeResult::Already),
             Ok(text) => text,
-            Err(error) => return Ok(Effect::refused(&error)),
+            Err(error) => return Ok(ChangeResult::refused(&error)),
         };
         let (hierarchy, path, controller) =
             (hierarchy.clone(), path.to_owned(), controller.to_owned());
         let (file, word) = (path.clone(), format!("+{controller}"));
-        let of = self.announce(step, Action::EnableController { hierarchy, path, controller })?;
+        let of =
+            self.announce(step, JournalAction::EnableController { hierarchy, path, controller })?;
         match files.write(&file, &word) {
             Ok(()) => {
                 self.done(of)?;
-                Ok(Effect::Changed { old, now: files.read_trimmed(&file).unwrap_or(word) })
+                Ok(ChangeResult::Changed { old, now: files.read_trimmed(&file).unwrap_or(word) })
             }
             Err(error) => self.refuse(of, &error),
         }
@@ -172,7 +173,7 @@ impl Journal<'_> {
         let tasks = movers.iter().map(|(_, place)| place.clone()).collect();
         let of = self.announce(
             step,
-            Action::MoveTasks { hierarchy: hierarchy.clone(), to: to.to_owned(), tasks },
+            JournalAction::MoveTasks { hierarchy: hierarchy.clone(), to: to.to_owned(), tasks },
         )?;
         let mut not_moved = Vec::new();
         for (stat, place) in movers {
@@ -188,7 +189,11 @@ impl Journal<'_> {
                 }
             }
         }
-        self.append(Event::Applied(Applied { of, now: None, not_moved: not_moved.clone() }))?;
+        self.append(JournalEvent::Applied(Applied {
+            of,
+            now: None,
+            not_moved: not_moved.clone(),
+        }))?;
         Ok(not_moved)
     }
 
@@ -199,7 +204,7 @@ impl Journal<'_> {
         step: &str,
         tasks: Vec<TaskAffinity>,
     ) -> Result<(), JournalError> {
-        self.announce(step, Action::NoteAffinities { tasks }).map(drop)
+        self.announce(step, JournalAction::NoteAffinities { tasks }).map(drop)
     }
 
     /// Takes a CPU offline and online again, and restores these files if the kernel changed them
@@ -210,19 +215,20 @@ impl Journal<'_> {
         step: &str,
         cpu: usize,
         may_change: &[String],
-    ) -> Result<Effect, JournalError> {
+    ) -> Result<ChangeResult, JournalError> {
         let switch = online_file(cpu);
         let value = |path: &String| {
             Some(FileValue { path: path.clone(), value: meaning(&files.read(path).ok()?) })
         };
         let side_effects: Vec<FileValue> = may_change.iter().filter_map(value).collect();
-        let of = self.announce(step, Action::Replug { cpu, side_effects: side_effects.clone() })?;
+        let of =
+            self.announce(step, JournalAction::Replug { cpu, side_effects: side_effects.clone() })?;
         if let Err(error) = files.write(&switch, "0") {
             return self.refuse(of, &error);
         }
         if let Err(error) = bring_online(files, cpu) {
             // Not recorded as done: undo checks the CPU itself and tries again.
-            return Ok(Effect::HalfMade {
+            return Ok(ChangeResult::HalfMade {
                 why: format!("CPU {cpu} went offline and does not come back: {error}"),
             });
         }
@@ -231,28 +237,30 @@ impl Journal<'_> {
         self.done(of)?;
         Ok(match wrong.first() {
             // Undo tries it once more.
-            Some(error) => Effect::Refused {
+            Some(error) => ChangeResult::Refused {
                 errno: error.errno(),
                 why: format!("its changes are not restored: {error}"),
             },
-            None => {
-                Effect::Changed { old: "online".into(), now: "offline and online again".into() }
-            }
+            None => ChangeResult::Changed {
+                old: "online".into(),
+                now: "offline and online again".into(),
+            },
         })
     }
 
-    fn announce(&mut self, step: &str, action: Action) -> Result<u64, JournalError> {
-        self.append(Event::Intent(Intent { step: step.to_owned(), action }))
+    fn announce(&mut self, step: &str, action: JournalAction) -> Result<u64, JournalError> {
+        self.append(JournalEvent::Intent(Intent { step: step.to_owned(), action }))
     }
 
     fn done(&mut self, of: u64) -> Result<(), JournalError> {
-        self.append(Event::Applied(Applied { of, now: None, not_moved: Vec::new() })).map(drop)
+        self.append(JournalEvent::Applied(Applied { of, now: None, not_moved: Vec::new() }))
+            .map(drop)
     }
 
-    fn refuse(&mut self, of: u64, error: &FileError) -> Result<Effect, JournalError> {
+    fn refuse(&mut self, of: u64, error: &FileError) -> Result<ChangeResult, JournalError> {
         let (errno, why) = (error.errno(), error.source.to_string());
-        self.append(Event::Refused(Refusal { of, errno, why: why.clone() }))?;
-        Ok(Effect::Refused { errno, why })
+        self.append(JournalEvent::Refused(ChangeRefusal { of, errno, why: why.clone() }))?;
+        Ok(ChangeResult::Refused { errno, why })
     }
 
     /// Writes a list of values through their own journal (`check --fix`). Returns the result of
@@ -266,11 +274,11 @@ impl Journal<'_> {
     ) -> Result<Vec<StepResult>, JournalError> {
         let _lock = super::lock(store)?;
         super::put_aside_stale(store, &super::boot_id(files)?)?;
-        let mut journal = Journal::begin(store, files, Purpose::Fix, false)?;
+        let mut journal = Journal::begin(store, files, ChangePurpose::Fix, false)?;
         let mut applied = Vec::new();
         for RequestedWrite { step, path, value } in requested {
             let old = files.read(path).map(|text| meaning(&text)).unwrap_or_default();
-            let effect = journal.write(files, step, Write::new(path, old, value))?;
+            let effect = journal.write(files, step, KernelWrite::new(path, old, value))?;
             applied.push(StepResult {
                 step: step.clone(),
                 path: path.clone(),
@@ -278,7 +286,7 @@ impl Journal<'_> {
                 effect,
             });
         }
-        if applied.iter().any(|one| matches!(one.effect, Effect::Changed { .. })) {
+        if applied.iter().any(|one| matches!(one.effect, ChangeResult::Changed { .. })) {
             journal.ready()?;
         } else {
             store.remove(journal.name()).map_err(super::in_store(

@@ -9,26 +9,26 @@ pub const VERSION: u32 = 2;
 
 /// One line of a journal.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Record {
+pub struct JournalRecord {
     /// Its number, counting from 0; an `applied`, `refused` or `undone` refers to its `intent` by
     /// this number.
     pub seq: u64,
     /// The event.
     #[serde(flatten)]
-    pub event: Event,
+    pub event: JournalEvent,
 }
 
 /// The event of a line.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Event {
-    Begin(Begin),
+pub enum JournalEvent {
+    Begin(JournalBegin),
     /// A change about to be made.
     Intent(Intent),
     /// The change was made.
     Applied(Applied),
     /// The kernel refused it; nothing was changed.
-    Refused(Refusal),
+    Refused(ChangeRefusal),
     /// Every change has been made, and is meant to stay.
     Ready {},
     /// A change has been undone, or needs no undoing.
@@ -40,11 +40,11 @@ pub enum Event {
 
 /// The writer, the time and the purpose of the journal.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Begin {
+pub struct JournalBegin {
     /// [`VERSION`].
     pub version: u32,
     /// The purpose of the changes.
-    pub purpose: Purpose,
+    pub purpose: ChangePurpose,
     /// /proc/sys/kernel/random/boot_id: no such change outlives its boot.
     pub boot_id: String,
     /// The process that wrote it.
@@ -57,7 +57,7 @@ pub struct Begin {
 /// The purpose of the changes.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Purpose {
+pub enum ChangePurpose {
     /// `punctual isolate create`, or an experiment's partition.
     Partition(PartitionNote),
     /// `punctual check --fix`.
@@ -121,15 +121,15 @@ impl Hierarchy {
 pub struct Intent {
     /// The step that requests it: the name of a tweak, or of a part of the partition.
     pub step: String,
-    pub action: Action,
+    pub action: JournalAction,
 }
 
 /// A change to the system, with the data needed to undo it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Action {
+pub enum JournalAction {
     /// One write to a file of the kernel.
-    Write(Write),
+    Write(KernelWrite),
     /// Creates a cgroup. Undone by moving its tasks back and removing it.
     MakeCgroup {
         /// The hierarchy that it is in.
@@ -166,7 +166,7 @@ pub enum Action {
 
 /// One write to a file of the kernel.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Write {
+pub struct KernelWrite {
     pub path: String,
     /// The value before (of a choice like `always [madvise] never`: the word in brackets).
     pub old: String,
@@ -179,10 +179,10 @@ pub struct Write {
     pub settles: Option<FileValue>,
 }
 
-impl Write {
+impl KernelWrite {
     /// A write that is reverted by writing the old value.
-    pub fn new(path: &str, old: String, new: &str) -> Write {
-        Write {
+    pub fn new(path: &str, old: String, new: &str) -> KernelWrite {
+        KernelWrite {
             path: path.to_owned(),
             undo: vec![old.clone()],
             old,
@@ -192,8 +192,8 @@ impl Write {
     }
 
     /// A write to a file in a cgroup of our own: it is removed with that, and needs no undo.
-    pub fn inside(path: String, new: String) -> Write {
-        Write { path, old: String::new(), new, undo: Vec::new(), settles: None }
+    pub fn inside(path: String, new: String) -> KernelWrite {
+        KernelWrite { path, old: String::new(), new, undo: Vec::new(), settles: None }
     }
 }
 
@@ -259,7 +259,7 @@ pub struct NotMoved {
 
 /// The kernel refused a change.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Refusal {
+pub struct ChangeRefusal {
     /// The `intent` that it belongs to.
     pub of: u64,
     /// The kernel's error number, if any.
@@ -273,11 +273,17 @@ mod tests {
 
     #[test]
     fn a_record_is_one_flat_line_of_json() {
-        let write = Write::new("/proc/sys/vm/stat_interval", "1".into(), "1000");
-        let intent = Intent { step: "vmstat".into(), action: Action::Write(write) };
-        let line = serde_json::to_string(&Record { seq: 4, event: Event::Intent(intent) }).unwrap();
+        let write = KernelWrite::new("/proc/sys/vm/stat_interval", "1".into(), "1000");
+        let intent = Intent { step: "vmstat".into(), action: JournalAction::Write(write) };
+        let line =
+            serde_json::to_string(&JournalRecord { seq: 4, event: JournalEvent::Intent(intent) })
+                .unwrap();
         insta::assert_snapshot!(line, @r#"{"seq":4,"intent":{"step":"vmstat","action":{"write":{"path":"/proc/sys/vm/stat_interval","old":"1","new":"1000","undo":["1"]}}}}"#);
-        let ready = serde_json::to_string(&Record { seq: 5, event: Event::Ready {} }).unwrap();
-        assert_eq!(serde_json::from_str::<Record>(&ready).unwrap().event, Event::Ready {});
+        let ready = serde_json::to_string(&JournalRecord { seq: 5, event: JournalEvent::Ready {} })
+            .unwrap();
+        assert_eq!(
+            serde_json::from_str::<JournalRecord>(&ready).unwrap().event,
+            JournalEvent::Ready {}
+        );
     }
 }

@@ -2,9 +2,9 @@
 
 use super::apply::{PAUSE, TRIES, write_with_retries};
 use super::record::{
-    Action, CgroupVersion, Hierarchy, PartitionNote, TaskAffinity, TaskId, TaskPlace,
+    CgroupVersion, Hierarchy, JournalAction, PartitionNote, TaskAffinity, TaskId, TaskPlace,
 };
-use super::saved::{Outcome, Saved};
+use super::saved::{ChangeOutcome, SavedJournal};
 use super::tasks::{self, Membership};
 use crate::files::{FileError, Files};
 use punctual_core::CpuSet;
@@ -36,14 +36,16 @@ pub struct TaskOrigins {
 
 impl TaskOrigins {
     /// Collects the origins from a journal.
-    pub fn of(journal: &Saved) -> TaskOrigins {
+    pub fn of(journal: &SavedJournal) -> TaskOrigins {
         let mut origins = TaskOrigins::default();
-        for entry in
-            journal.entries.iter().filter(|entry| !matches!(entry.outcome, Outcome::Refused(_)))
+        for entry in journal
+            .entries
+            .iter()
+            .filter(|entry| !matches!(entry.outcome, ChangeOutcome::Refused(_)))
         {
             match &entry.intent.action {
-                Action::MakeCgroup { path, .. } => drop(origins.made.insert(path.clone())),
-                Action::MoveTasks { tasks, .. } => {
+                JournalAction::MakeCgroup { path, .. } => drop(origins.made.insert(path.clone())),
+                JournalAction::MoveTasks { tasks, .. } => {
                     for task in tasks.iter().filter(|task| !origins.made.contains(&task.from)) {
                         // The origin of a task that moved twice is its first cgroup.
                         origins.from.entry(task.id).or_insert_with(|| task.from.clone());

@@ -1,19 +1,20 @@
 //! Journals as found: complete, cut off in the middle of a line, from an earlier boot, or damaged.
 
 use super::record::{
-    Applied, Begin, Event, Intent, PartitionNote, Purpose, Record, Refusal, VERSION,
+    Applied, ChangePurpose, ChangeRefusal, Intent, JournalBegin, JournalEvent, JournalRecord,
+    PartitionNote, VERSION,
 };
 use super::store::Store;
 use super::{JournalError, in_store};
 
 /// A journal in its directory.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Saved {
+pub struct SavedJournal {
     pub name: String,
     /// Its first record; without one, its writer was killed before it changed anything.
-    pub begin: Option<Begin>,
+    pub begin: Option<JournalBegin>,
     /// The announced changes, in order.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<SavedChange>,
     /// Whether every change had been made.
     pub ready: bool,
     /// Whether the undo has begun.
@@ -31,28 +32,28 @@ pub struct Saved {
 
 /// An announced change and its known result.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Entry {
+pub struct SavedChange {
     pub seq: u64,
     pub intent: Intent,
-    pub outcome: Outcome,
+    pub outcome: ChangeOutcome,
     /// Whether it has been reverted.
     pub undone: bool,
 }
 
 /// The result of an announced change.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Outcome {
+pub enum ChangeOutcome {
     /// Not recorded: the writer was killed before, while or after it made the change.
     Unknown,
     Applied(Applied),
-    Refused(Refusal),
+    Refused(ChangeRefusal),
 }
 
-impl Saved {
+impl SavedJournal {
     /// Reads a journal's bytes.
-    pub fn parse(name: &str, bytes: &[u8]) -> Result<Saved, JournalError> {
+    pub fn parse(name: &str, bytes: &[u8]) -> Result<SavedJournal, JournalError> {
         let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
-        let mut saved = Saved {
+        let mut saved = SavedJournal {
             name: name.to_owned(),
             begin: None,
             entries: Vec::new(),
@@ -66,7 +67,7 @@ impl Saved {
         let lines = bytes[..whole].split_inclusive(|byte| *byte == b'\n');
         for (place, line) in lines.enumerate() {
             saved.reject_newer(name, line)?;
-            match serde_json::from_slice::<Record>(line) {
+            match serde_json::from_slice::<JournalRecord>(line) {
                 Ok(record) => saved.take(record),
                 Err(_) => saved.damaged.push(place + 1),
             }
@@ -92,30 +93,30 @@ impl Saved {
         }
     }
 
-    fn take(&mut self, record: Record) {
+    fn take(&mut self, record: JournalRecord) {
         self.next_seq = self.next_seq.max(record.seq.saturating_add(1));
         match record.event {
-            Event::Begin(begin) => self.begin = Some(begin),
-            Event::Intent(intent) => {
-                self.entries.push(Entry {
+            JournalEvent::Begin(begin) => self.begin = Some(begin),
+            JournalEvent::Intent(intent) => {
+                self.entries.push(SavedChange {
                     seq: record.seq,
                     intent,
-                    outcome: Outcome::Unknown,
+                    outcome: ChangeOutcome::Unknown,
                     undone: false,
                 });
             }
-            Event::Applied(applied) => {
+            JournalEvent::Applied(applied) => {
                 if let Some(entry) = self.entry(applied.of) {
-                    entry.outcome = Outcome::Applied(applied);
+                    entry.outcome = ChangeOutcome::Applied(applied);
                 }
             }
-            Event::Refused(refusal) => {
+            JournalEvent::Refused(refusal) => {
                 if let Some(entry) = self.entry(refusal.of) {
-                    entry.outcome = Outcome::Refused(refusal);
+                    entry.outcome = ChangeOutcome::Refused(refusal);
                 }
             }
-            Event::Ready {} => self.ready = true,
-            Event::Undone { of } => {
+            JournalEvent::Ready {} => self.ready = true,
+            JournalEvent::Undone { of } => {
                 self.undoing = true;
                 if let Some(entry) = self.entry(of) {
                     entry.undone = true;
@@ -124,7 +125,7 @@ impl Saved {
         }
     }
 
-    fn entry(&mut self, seq: u64) -> Option<&mut Entry> {
+    fn entry(&mut self, seq: u64) -> Option<&mut SavedChange> {
         // The record that it belongs to is nearly always the last one.
         self.entries.iter_mut().rev().find(|entry| entry.seq == seq)
     }
@@ -132,7 +133,7 @@ impl Saved {
     /// Its partition, if it has one.
     pub fn partition(&self) -> Option<&PartitionNote> {
         match self.begin.as_ref().map(|begin| &begin.purpose) {
-            Some(Purpose::Partition(note)) => Some(note),
+            Some(ChangePurpose::Partition(note)) => Some(note),
             _ => None,
         }
     }
@@ -158,14 +159,14 @@ pub(super) fn next_name(store: &dyn Store) -> Result<String, JournalError> {
 }
 
 /// Every journal in use, the oldest first.
-pub fn read_all(store: &dyn Store) -> Result<Vec<Saved>, JournalError> {
+pub fn read_all(store: &dyn Store) -> Result<Vec<SavedJournal>, JournalError> {
     let names = store.names().map_err(in_store(store, "list", ""))?;
     let mut journals: Vec<(u32, String)> =
         names.into_iter().filter_map(|name| number(&name).map(|number| (number, name))).collect();
     journals.sort();
     let read = |(_, name): (u32, String)| {
         let bytes = store.read(&name).map_err(in_store(store, "read", &name))?;
-        Saved::parse(&name, &bytes)
+        SavedJournal::parse(&name, &bytes)
     };
     journals.into_iter().map(read).collect()
 }
@@ -194,7 +195,7 @@ mod tests {
     #[test]
     fn a_last_line_that_was_cut_off_is_recognised() {
         let text = format!("{INTENT}\n{}", &INTENT[..40]);
-        let saved = Saved::parse("journal-0001.jsonl", text.as_bytes()).unwrap();
+        let saved = SavedJournal::parse("journal-0001.jsonl", text.as_bytes()).unwrap();
         assert_eq!(
             (saved.entries.len(), saved.torn, saved.whole_bytes),
             (1, true, INTENT.len() as u64 + 1)
@@ -206,15 +207,16 @@ mod tests {
     fn a_damaged_journal_line_is_reported_and_skipped() {
         let text =
             format!("garbage\n{INTENT}\n{{\"seq\":2,\"applied\":{{\"of\":1,\"now\":\"2\"}}}}\n");
-        let saved = Saved::parse("journal-0001.jsonl", text.as_bytes()).unwrap();
+        let saved = SavedJournal::parse("journal-0001.jsonl", text.as_bytes()).unwrap();
         assert_eq!((saved.damaged, saved.torn), (vec![1], false));
-        assert!(matches!(saved.entries[0].outcome, Outcome::Applied(_)));
+        assert!(matches!(saved.entries[0].outcome, ChangeOutcome::Applied(_)));
     }
 
     #[test]
     fn a_journal_of_a_later_version_is_not_guessed_at() {
-        let error = Saved::parse("journal-0001.jsonl", b"{\"seq\":0,\"begin\":{\"version\":3}}\n")
-            .unwrap_err();
+        let error =
+            SavedJournal::parse("journal-0001.jsonl", b"{\"seq\":0,\"begin\":{\"version\":3}}\n")
+                .unwrap_err();
         assert!(matches!(error, JournalError::Newer { version: 3, .. }));
     }
 
@@ -238,8 +240,8 @@ mod tests {
             bytes in proptest::collection::vec(any::<u8>(), 0..200),
             cut in 0usize..200,
         ) {
-            let _ = Saved::parse("journal-0001.jsonl", &bytes);
-            let _ = Saved::parse("journal-0001.jsonl", &INTENT.as_bytes()[..cut.min(INTENT.len())]);
+            let _ = SavedJournal::parse("journal-0001.jsonl", &bytes);
+            let _ = SavedJournal::parse("journal-0001.jsonl", &INTENT.as_bytes()[..cut.min(INTENT.len())]);
         }
     }
 }

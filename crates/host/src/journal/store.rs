@@ -18,14 +18,14 @@ pub const MAX_JOURNAL_BYTES: u64 = 64 << 20;
 ///
 /// The kernel releases it when the process ends in any way (flock(2)).
 #[derive(Debug)]
-pub struct Lock {
+pub struct JournalLock {
     _file: Option<File>,
 }
 
-impl Lock {
+impl JournalLock {
     /// The lock of a store that no other process can access.
-    pub fn none() -> Lock {
-        Lock { _file: None }
+    pub fn none() -> JournalLock {
+        JournalLock { _file: None }
     }
 }
 
@@ -34,7 +34,7 @@ pub trait Store {
     /// Its path, for messages.
     fn place(&self) -> String;
     /// Takes the lock; `None` if another process holds it.
-    fn lock(&self) -> io::Result<Option<Lock>>;
+    fn lock(&self) -> io::Result<Option<JournalLock>>;
     /// The names of all files, sorted; empty if there is no directory yet.
     fn names(&self) -> io::Result<Vec<String>>;
     /// A whole file, at most [`MAX_JOURNAL_BYTES`].
@@ -50,18 +50,18 @@ pub trait Store {
 
 /// A directory of the file system.
 #[derive(Clone, Debug)]
-pub struct Directory {
+pub struct JournalDirectory {
     path: PathBuf,
 }
 
-impl Directory {
+impl JournalDirectory {
     /// [`SYSTEM_DIRECTORY`].
-    pub fn system() -> Directory {
-        Directory::at(SYSTEM_DIRECTORY)
+    pub fn system() -> JournalDirectory {
+        JournalDirectory::at(SYSTEM_DIRECTORY)
     }
     /// Another directory, for tests. The first write creates it.
-    pub fn at(path: impl Into<PathBuf>) -> Directory {
-        Directory { path: path.into() }
+    pub fn at(path: impl Into<PathBuf>) -> JournalDirectory {
+        JournalDirectory { path: path.into() }
     }
     /// The path of a file in it.
     pub fn path_of(&self, name: &str) -> PathBuf {
@@ -101,18 +101,18 @@ fn sync_directory(path: &Path) -> io::Result<()> {
     File::open(path)?.sync_all()
 }
 
-impl Store for Directory {
+impl Store for JournalDirectory {
     fn place(&self) -> String {
         self.path.display().to_string()
     }
 
-    fn lock(&self) -> io::Result<Option<Lock>> {
+    fn lock(&self) -> io::Result<Option<JournalLock>> {
         self.prepare()?;
         let mut options = OpenOptions::new();
         options.create(true).truncate(false).write(true).mode(0o600).custom_flags(libc::O_NOFOLLOW);
         let file = options.open(self.path_of("lock"))?;
         match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => Ok(Some(Lock { _file: Some(file) })),
+            Ok(()) => Ok(Some(JournalLock { _file: Some(file) })),
             Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
             Err(error) => Err(error.into()),
         }
@@ -187,7 +187,7 @@ mod tests {
     #[test]
     fn only_one_process_can_lock_the_journals() {
         let place = tempfile::tempdir().unwrap();
-        let store = Directory::at(place.path().join("run"));
+        let store = JournalDirectory::at(place.path().join("run"));
         assert_eq!(store.names().unwrap(), Vec::<String>::new(), "nothing is made for a mere look");
         let held = store.lock().unwrap();
         assert!(held.is_some());
@@ -209,7 +209,7 @@ mod tests {
         use std::os::unix::fs::PermissionsExt;
         let place = tempfile::tempdir().unwrap();
         fs::set_permissions(place.path(), fs::Permissions::from_mode(0o777)).unwrap();
-        let error = Directory::at(place.path()).lock().unwrap_err().to_string();
+        let error = JournalDirectory::at(place.path()).lock().unwrap_err().to_string();
         assert!(error.ends_with("cannot be trusted: others may write to it"), "{error}");
     }
 
@@ -222,7 +222,7 @@ mod tests {
             place.path().join("journal-0001.jsonl"),
         )
         .unwrap();
-        let store = Directory::at(place.path());
+        let store = JournalDirectory::at(place.path());
         assert!(store.append("journal-0001.jsonl", b"x").is_err());
         assert!(store.read("journal-0001.jsonl").is_err());
         assert_eq!(fs::read_to_string(place.path().join("victim")).unwrap(), "precious");

@@ -1,10 +1,13 @@
 //! Undoes the changes of a journal, the last one first.
 
 use super::apply::{TRIES, bring_online, online_file, write_with_retries};
-use super::record::{Action, Event, FileValue, Hierarchy, Purpose, TaskAffinity, TaskPlace, Write};
+use super::record::{
+    ChangePurpose, FileValue, Hierarchy, JournalAction, JournalEvent, KernelWrite, TaskAffinity,
+    TaskPlace,
+};
 use super::report::{ChangedHands, Failed, JournalReport, UndoReport};
 use super::restore_tasks::{Return, TaskOrigins, restore_affinity};
-use super::saved::{Entry, Outcome, Saved, put_aside_stale, read_all};
+use super::saved::{ChangeOutcome, SavedChange, SavedJournal, put_aside_stale, read_all};
 use super::tasks;
 use super::value::{meaning, same};
 use super::{Journal, JournalError, Store, boot_id, in_store, lock};
@@ -37,7 +40,7 @@ pub fn undo(
     store: &dyn Store,
     files: &dyn Files,
     if_changed: IfChanged,
-    selected: impl Fn(&Saved) -> bool,
+    selected: impl Fn(&SavedJournal) -> bool,
 ) -> Result<UndoReport, JournalError> {
     if store.names().map_err(in_store(store, "list", ""))?.is_empty() {
         return Ok(UndoReport::default());
@@ -51,7 +54,7 @@ pub(crate) fn undo_locked(
     store: &dyn Store,
     files: &dyn Files,
     if_changed: IfChanged,
-    selected: impl Fn(&Saved) -> bool,
+    selected: impl Fn(&SavedJournal) -> bool,
 ) -> Result<UndoReport, JournalError> {
     let mut report = UndoReport {
         put_aside: put_aside_stale(store, &boot_id(files)?)?,
@@ -66,7 +69,7 @@ pub(crate) fn undo_locked(
 /// The undo of one journal.
 struct Undoing<'a> {
     files: &'a dyn Files,
-    saved: &'a Saved,
+    saved: &'a SavedJournal,
     origins: TaskOrigins,
     if_changed: IfChanged,
     report: JournalReport,
@@ -79,11 +82,11 @@ const KTHREADD: i32 = 2;
 type Settled = bool;
 
 impl<'a> Undoing<'a> {
-    fn new(files: &'a dyn Files, saved: &'a Saved, if_changed: IfChanged) -> Undoing<'a> {
+    fn new(files: &'a dyn Files, saved: &'a SavedJournal, if_changed: IfChanged) -> Undoing<'a> {
         let purpose = match saved.begin.as_ref().map(|begin| &begin.purpose) {
-            Some(Purpose::Fix) => "fix",
-            Some(Purpose::Tuning) => "tuning",
-            Some(Purpose::Partition(_)) | None => "partition",
+            Some(ChangePurpose::Fix) => "fix",
+            Some(ChangePurpose::Tuning) => "tuning",
+            Some(ChangePurpose::Partition(_)) | None => "partition",
         };
         let damaged = saved.damaged.clone();
         let report = JournalReport {
@@ -100,18 +103,19 @@ impl<'a> Undoing<'a> {
         let mut all_settled = true;
         // Affinities last: the kernel overwrites them when a cgroup is removed, and refuses CPUs
         // that still belong to a partition.
-        let affinity =
-            |entry: &&Entry| matches!(entry.intent.action, Action::NoteAffinities { .. });
+        let affinity = |entry: &&SavedChange| {
+            matches!(entry.intent.action, JournalAction::NoteAffinities { .. })
+        };
         let (affinities, others): (Vec<_>, Vec<_>) =
             self.saved.entries.iter().rev().partition(affinity);
         for entry in others.into_iter().chain(affinities) {
-            if entry.undone || matches!(entry.outcome, Outcome::Refused(_)) {
+            if entry.undone || matches!(entry.outcome, ChangeOutcome::Refused(_)) {
                 continue;
             }
             if self.take_back(entry) {
                 // A full disk must not keep the machine from being restored; without this record a
                 // later undo only checks this change once more.
-                let _ = journal.append(Event::Undone { of: entry.seq });
+                let _ = journal.append(JournalEvent::Undone { of: entry.seq });
             } else {
                 all_settled = false;
             }
@@ -125,20 +129,22 @@ impl<'a> Undoing<'a> {
         Ok(self.report)
     }
 
-    fn take_back(&mut self, entry: &Entry) -> Settled {
+    fn take_back(&mut self, entry: &SavedChange) -> Settled {
         match &entry.intent.action {
-            Action::Write(write) => self.restore_file(write, &entry.outcome),
-            Action::MakeCgroup { hierarchy, path } => self.remove_cgroup(hierarchy, path),
-            Action::MoveTasks { hierarchy, to, tasks } => self.return_tasks(hierarchy, to, tasks),
-            Action::NoteAffinities { tasks } => self.restore_affinities(tasks),
-            Action::EnableController { path, controller, .. } => {
+            JournalAction::Write(write) => self.restore_file(write, &entry.outcome),
+            JournalAction::MakeCgroup { hierarchy, path } => self.remove_cgroup(hierarchy, path),
+            JournalAction::MoveTasks { hierarchy, to, tasks } => {
+                self.return_tasks(hierarchy, to, tasks)
+            }
+            JournalAction::NoteAffinities { tasks } => self.restore_affinities(tasks),
+            JournalAction::EnableController { path, controller, .. } => {
                 self.disable_controller(path, controller)
             }
-            Action::Replug { cpu, side_effects } => self.bring_back(*cpu, side_effects),
+            JournalAction::Replug { cpu, side_effects } => self.bring_back(*cpu, side_effects),
         }
     }
 
-    fn restore_file(&mut self, write: &Write, outcome: &Outcome) -> Settled {
+    fn restore_file(&mut self, write: &KernelWrite, outcome: &ChangeOutcome) -> Settled {
         let Some((last, steps)) = write.undo.split_last() else { return self.nothing_left() };
         let found = match self.files.read(&write.path) {
             Ok(text) => meaning(&text),
@@ -150,7 +156,7 @@ impl<'a> Undoing<'a> {
             return self.nothing_left();
         }
         let recorded = match outcome {
-            Outcome::Applied(did) => did.now.as_ref(),
+            ChangeOutcome::Applied(did) => did.now.as_ref(),
             _ => None,
         };
         let expected = recorded.unwrap_or(&write.new);
@@ -266,7 +272,7 @@ impl<'a> Undoing<'a> {
     /// affinity, as usual (kernel/kthread.c, kthread and kthreadd: both use the same mask).
     fn widen_newborn(&mut self) -> Settled {
         let noted = self.saved.entries.iter().filter_map(|entry| match &entry.intent.action {
-            Action::NoteAffinities { tasks } => Some(tasks),
+            JournalAction::NoteAffinities { tasks } => Some(tasks),
             _ => None,
         });
         let noted: HashMap<i32, &TaskAffinity> =

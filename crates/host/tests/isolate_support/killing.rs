@@ -2,7 +2,7 @@
 
 use punctual_core::CpuSet;
 use punctual_host::files::{FileError, Files};
-use punctual_host::journal::{Lock, Store};
+use punctual_host::journal::{JournalLock, Store};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::io;
@@ -89,7 +89,7 @@ impl Store for MortalStore<'_> {
     fn place(&self) -> String {
         self.inner.place()
     }
-    fn lock(&self) -> io::Result<Option<Lock>> {
+    fn lock(&self) -> io::Result<Option<JournalLock>> {
         self.inner.lock()
     }
     fn names(&self) -> io::Result<Vec<String>> {
@@ -140,8 +140,8 @@ impl Store for Memory {
     fn place(&self) -> String {
         "memory".into()
     }
-    fn lock(&self) -> io::Result<Option<Lock>> {
-        Ok(Some(Lock::none()))
+    fn lock(&self) -> io::Result<Option<JournalLock>> {
+        Ok(Some(JournalLock::none()))
     }
     fn names(&self) -> io::Result<Vec<String>> {
         Ok(self.files.borrow().keys().cloned().collect())

@@ -1,6 +1,6 @@
 //! Chooses the punctual to send: the running one if suitable, else one built for the other system.
 
-use super::error::{SshError, Trouble};
+use super::error::{ErrorPlace, SshError};
 use elf::ElfBytes;
 use elf::endian::AnyEndian;
 use std::fs;
@@ -26,7 +26,7 @@ const MACHINES: [(&str, u16, &str, &str); 4] = [
 
 /// The program for a machine of that kind: the named one, the running one, or one built beside it.
 pub fn choose(named: Option<&Path>, machine: &str) -> Result<Binary, SshError> {
-    let wrong = |message: String| SshError::new(Trouble::Request, message);
+    let wrong = |message: String| SshError::new(ErrorPlace::Request, message);
     let known = MACHINES.iter().find(|(name, ..)| *name == machine);
     if let Some(path) = named {
         let binary = read(path)?;
@@ -71,7 +71,7 @@ fn read(path: &Path) -> Result<Binary, SshError> {
     let size = fs::metadata(path).map_err(SshError::local("read", path))?.len();
     if size > MAX {
         return Err(SshError::new(
-            Trouble::Request,
+            ErrorPlace::Request,
             format!("{} is too large to be a program", path.display()),
         ));
     }
@@ -81,18 +81,18 @@ fn read(path: &Path) -> Result<Binary, SshError> {
     })
 }
 
-struct Kind {
+struct BinaryKind {
     machine: u16,
     is_static: bool,
 }
 
 /// The kind of an ELF program; `None` for other files.
-fn kind(bytes: &[u8]) -> Option<Kind> {
+fn kind(bytes: &[u8]) -> Option<BinaryKind> {
     let file = ElfBytes::<AnyEndian>::minimal_parse(bytes).ok()?;
     let segments = file.segments()?;
     // A program with an interpreter needs the libraries of the system that it was built on.
     let is_static = !segments.iter().any(|segment| segment.p_type == elf::abi::PT_INTERP);
-    Some(Kind { machine: file.ehdr.e_machine, is_static })
+    Some(BinaryKind { machine: file.ehdr.e_machine, is_static })
 }
 
 #[cfg(test)]

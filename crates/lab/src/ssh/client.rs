@@ -4,7 +4,7 @@
 //! its options would be split at spaces and expanded at `%` and `$`.
 
 use super::destination::Destination;
-use super::error::{SshError, Trouble};
+use super::error::{ErrorPlace, SshError};
 use super::stderr;
 use crate::tools;
 use std::io::{BufRead, BufReader, Read};
@@ -31,7 +31,7 @@ const PROBE: &str = "sh -c 'echo; echo punctual-here; uname -s; uname -m; uname 
 
 /// The remote system, as it reports itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct System {
+pub struct RemoteSystem {
     /// `x86_64`, `aarch64`, … (uname(2)).
     pub machine: String,
     pub release: String,
@@ -53,7 +53,7 @@ pub struct Connection {
     master: Child,
     log: Arc<Mutex<Vec<u8>>>,
     directory: TempDir,
-    pub system: System,
+    pub system: RemoteSystem,
 }
 
 impl Connection {
@@ -62,7 +62,7 @@ impl Connection {
     pub fn open(to: &Destination) -> Result<Connection, SshError> {
         to.check()?;
         tools::find("ssh", "openssh-client")
-            .map_err(|why| SshError::new(Trouble::NoClient, why))?;
+            .map_err(|why| SshError::new(ErrorPlace::NoClient, why))?;
         let directory = tempfile::Builder::new().prefix("punctual-connection-").tempdir();
         let directory =
             directory.map_err(SshError::local("create a directory in", &std::env::temp_dir()))?;
@@ -70,9 +70,9 @@ impl Connection {
         let mut command = ssh(to, directory.path());
         command.args(["-v", "-M", "-o", "ControlPersist=no", "--", &to.host, PROBE]);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut master = command
-            .spawn()
-            .map_err(|why| SshError::new(Trouble::NoClient, format!("cannot start ssh: {why}")))?;
+        let mut master = command.spawn().map_err(|why| {
+            SshError::new(ErrorPlace::NoClient, format!("cannot start ssh: {why}"))
+        })?;
         let log = Arc::<Mutex<Vec<u8>>>::default();
         if let Some(stderr) = master.stderr.take() {
             let log = Arc::clone(&log);
@@ -86,22 +86,22 @@ impl Connection {
                 end(&mut master);
                 let log = text(&log);
                 Err(match ended {
-                    Ended::Silent
+                    SessionEnd::Silent
                         if !log.contains("debug1: Authentication succeeded")
                             && !log.contains("Authenticated to") =>
                     {
                         stderr::judge(to, &log)
                     }
-                    Ended::Silent => SshError::new(
-                        Trouble::Remote,
+                    SessionEnd::Silent => SshError::new(
+                        ErrorPlace::Remote,
                         format!(
                             "{to} accepts the login, but its shell does not answer; `{} uname` \
                              must print a word",
                             to.by_hand()
                         ),
                     ),
-                    Ended::TooLong => SshError::new(
-                        Trouble::Unreachable,
+                    SessionEnd::TooLong => SshError::new(
+                        ErrorPlace::Unreachable,
                         format!("no connection to {to} within {} s", CONNECT.as_secs()),
                     ),
                 })
@@ -124,7 +124,7 @@ impl Connection {
     /// The error for a command that ended with the connection.
     pub(crate) fn lost(&self) -> SshError {
         let words = stderr::last_messages(&text(&self.log));
-        SshError::new(Trouble::Lost, format!("the connection to {} is lost ({words})", self.to))
+        SshError::new(ErrorPlace::Lost, format!("the connection to {} is lost ({words})", self.to))
     }
 }
 
@@ -214,14 +214,14 @@ fn ssh(to: &Destination, directory: &Path) -> Command {
     command
 }
 
-enum Ended {
+enum SessionEnd {
     Silent,
     TooLong,
 }
 
 /// Reads the answer of the probe; earlier output of the login shell is skipped.
-fn ask(master: &mut Child) -> Result<Result<System, SshError>, Ended> {
-    let stdout = master.stdout.take().ok_or(Ended::Silent)?;
+fn ask(master: &mut Child) -> Result<Result<RemoteSystem, SshError>, SessionEnd> {
+    let stdout = master.stdout.take().ok_or(SessionEnd::Silent)?;
     let (send, lines) = mpsc::sync_channel(1);
     std::thread::spawn(move || {
         // No line is longer than this.
@@ -237,8 +237,8 @@ fn ask(master: &mut Child) -> Result<Result<System, SshError>, Ended> {
     loop {
         let line = match lines.recv_timeout(until.saturating_duration_since(Instant::now())) {
             Ok(line) => line,
-            Err(RecvTimeoutError::Disconnected) => return Err(Ended::Silent),
-            Err(RecvTimeoutError::Timeout) => return Err(Ended::TooLong),
+            Err(RecvTimeoutError::Disconnected) => return Err(SessionEnd::Silent),
+            Err(RecvTimeoutError::Timeout) => return Err(SessionEnd::TooLong),
         };
         match &mut answer {
             Some(answer) if line == END => return Ok(system(answer)),
@@ -249,15 +249,15 @@ fn ask(master: &mut Child) -> Result<Result<System, SshError>, Ended> {
     }
 }
 
-fn system(answer: &[String]) -> Result<System, SshError> {
-    let odd = |why: String| Err(SshError::new(Trouble::Remote, why));
+fn system(answer: &[String]) -> Result<RemoteSystem, SshError> {
+    let odd = |why: String| Err(SshError::new(ErrorPlace::Remote, why));
     let [kernel, machine, release, node, user, uid, temporary, home] = answer else {
         return odd(format!("unexpected answer of the remote system to uname and id: {answer:?}"));
     };
     if kernel != "Linux" {
         return odd(format!("the remote system runs {kernel:?}; punctual measures Linux"));
     }
-    let system = System {
+    let system = RemoteSystem {
         machine: machine.clone(),
         release: release.clone(),
         node: node.clone(),

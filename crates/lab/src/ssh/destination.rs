@@ -1,6 +1,6 @@
 //! The destination: an address that ssh(1), its configuration and shells treat only as an address.
 
-use super::error::{SshError, Trouble};
+use super::error::{ErrorPlace, SshError};
 use std::fmt;
 use std::path::PathBuf;
 
@@ -31,7 +31,7 @@ fn is_tame(name: &str, more: &str) -> bool {
 impl Destination {
     /// Refuses invalid names, and missing files.
     pub fn check(&self) -> Result<(), SshError> {
-        let refuse = |message: String| Err(SshError::new(Trouble::Request, message));
+        let refuse = |message: String| Err(SshError::new(ErrorPlace::Request, message));
         if !is_tame(&self.host, "._:-%") {
             return refuse(format!(
                 "{:?} is not a valid host: it may contain letters, digits and . _ : - and must \

@@ -6,7 +6,7 @@ use std::path::Path;
 
 /// The place of an error: decides whether to retry, and the exit code.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Trouble {
+pub enum ErrorPlace {
     /// The request is impossible: an invalid host name, an unsuitable binary.
     Request,
     /// This system has no ssh; tests skip on this error only.
@@ -31,23 +31,23 @@ pub enum Trouble {
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct SshError {
-    pub trouble: Trouble,
+    pub trouble: ErrorPlace,
     /// Place, cause and remedy; may contain words of the other system.
     pub message: String,
 }
 
 impl SshError {
-    pub(crate) fn new(trouble: Trouble, message: impl fmt::Display) -> SshError {
+    pub(crate) fn new(trouble: ErrorPlace, message: impl fmt::Display) -> SshError {
         SshError { trouble, message: message.to_string() }
     }
     /// For `map_err`: a file operation on this system.
     pub(crate) fn local(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> SshError {
         move |why| {
-            SshError::new(Trouble::Local, format!("cannot {action} {}: {why}", path.display()))
+            SshError::new(ErrorPlace::Local, format!("cannot {action} {}: {why}", path.display()))
         }
     }
     /// Whether the trouble may resolve by itself.
     pub(crate) fn is_passing(&self) -> bool {
-        matches!(self.trouble, Trouble::Unreachable | Trouble::Lost)
+        matches!(self.trouble, ErrorPlace::Unreachable | ErrorPlace::Lost)
     }
 }

@@ -1,6 +1,6 @@
 //! A directory, file by file: sent unchanged, received without trust.
 
-use super::wire::{self, Frame, Kind, PAYLOAD_MAX};
+use super::wire::{self, FrameKind, PAYLOAD_MAX, WireFrame};
 use punctual_core::hex;
 use sha2::{Digest, Sha256};
 use std::fs::{self, File};
@@ -42,7 +42,7 @@ pub fn send(root: &Path, out: &mut impl Write) -> io::Result<()> {
             }
         }
     }
-    wire::write(out, Kind::BundleEnd, &[files.to_le_bytes(), bytes.to_le_bytes()].concat())
+    wire::write(out, FrameKind::BundleEnd, &[files.to_le_bytes(), bytes.to_le_bytes()].concat())
 }
 
 fn send_file(from: &Path, path: &Path, out: &mut impl Write) -> io::Result<u64> {
@@ -53,7 +53,7 @@ fn send_file(from: &Path, path: &Path, out: &mut impl Write) -> io::Result<u64> 
     let name = path
         .to_str()
         .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "a name that is not UTF-8"))?;
-    wire::write(out, Kind::File, &[&length.to_le_bytes()[..], name.as_bytes()].concat())?;
+    wire::write(out, FrameKind::File, &[&length.to_le_bytes()[..], name.as_bytes()].concat())?;
     let mut digest = Sha256::new();
     let mut chunk = vec![0; PAYLOAD_MAX / 4];
     loop {
@@ -61,48 +61,48 @@ fn send_file(from: &Path, path: &Path, out: &mut impl Write) -> io::Result<u64> 
             0 => break,
             n => {
                 digest.update(&chunk[..n]);
-                wire::write(out, Kind::Data, &chunk[..n])?;
+                wire::write(out, FrameKind::Data, &chunk[..n])?;
             }
         }
     }
-    wire::write(out, Kind::FileEnd, &digest.finalize())?;
+    wire::write(out, FrameKind::FileEnd, &digest.finalize())?;
     Ok(length)
 }
 
 /// Receives files from another system below a separate directory: plain relative names, each once,
 /// with the announced length and checksum, up to the limit in total.
 #[derive(Debug)]
-pub struct Receiver {
+pub struct FileReceiver {
     root: PathBuf,
     limit: u64,
     files: u64,
     bytes: u64,
-    open: Option<Open>,
+    open: Option<OpenFile>,
 }
 
 #[derive(Debug)]
-struct Open {
+struct OpenFile {
     file: File,
     path: PathBuf,
     left: u64,
     digest: Sha256,
 }
 
-impl Receiver {
+impl FileReceiver {
     /// Creates the receiver for this directory, which must be new, with the limit in bytes.
-    pub fn new(root: &Path, limit: u64) -> io::Result<Receiver> {
+    pub fn new(root: &Path, limit: u64) -> io::Result<FileReceiver> {
         fs::create_dir(root)?;
-        Ok(Receiver { root: root.to_owned(), limit, files: 0, bytes: 0, open: None })
+        Ok(FileReceiver { root: root.to_owned(), limit, files: 0, bytes: 0, open: None })
     }
 
     /// Handles the next frame; true for the last one. The error is about the received data, or
     /// about writing it.
-    pub fn take(&mut self, frame: &Frame) -> Result<bool, String> {
+    pub fn take(&mut self, frame: &WireFrame) -> Result<bool, String> {
         match (frame.kind, self.open.is_some()) {
-            (Kind::File, false) => self.begin(&frame.payload)?,
-            (Kind::Data, true) => self.more(&frame.payload)?,
-            (Kind::FileEnd, true) => self.file_ends(&frame.payload)?,
-            (Kind::BundleEnd, false) => return self.ends(&frame.payload).map(|()| true),
+            (FrameKind::File, false) => self.begin(&frame.payload)?,
+            (FrameKind::Data, true) => self.more(&frame.payload)?,
+            (FrameKind::FileEnd, true) => self.file_ends(&frame.payload)?,
+            (FrameKind::BundleEnd, false) => return self.ends(&frame.payload).map(|()| true),
             (kind, _) => return Err(format!("unexpected frame {kind:?}")),
         }
         Ok(false)
@@ -127,7 +127,7 @@ impl Receiver {
         // Everything below the root was created here: no link is followed, and no file is written
         // twice.
         let file = File::options().write(true).create_new(true).open(&whole).map_err(cannot)?;
-        self.open = Some(Open { file, path, left, digest: Sha256::new() });
+        self.open = Some(OpenFile { file, path, left, digest: Sha256::new() });
         Ok(())
     }
 
@@ -183,7 +183,7 @@ mod tests {
     use super::*;
 
     fn receive(stream: &[u8], root: &Path, limit: u64) -> Result<bool, String> {
-        let mut receiver = Receiver::new(root, limit).map_err(|why| why.to_string())?;
+        let mut receiver = FileReceiver::new(root, limit).map_err(|why| why.to_string())?;
         let mut stream = stream;
         while let Some(frame) = wire::read(&mut stream).map_err(|why| why.to_string())? {
             if receiver.take(&frame)? {
@@ -234,7 +234,7 @@ mod tests {
             let mut stream = Vec::new();
             wire::write(
                 &mut stream,
-                Kind::File,
+                FrameKind::File,
                 &[&length.to_le_bytes()[..], name.as_bytes()].concat(),
             )
             .unwrap();
@@ -259,17 +259,17 @@ mod tests {
             assert!(refused.is_err(), "{name:?}");
         }
         let mut twice = begin("a", 0);
-        wire::write(&mut twice, Kind::FileEnd, &Sha256::digest([])).unwrap();
+        wire::write(&mut twice, FrameKind::FileEnd, &Sha256::digest([])).unwrap();
         twice.extend(begin("a", 0));
         assert!(receive(&twice, &place.path().join("twice"), 100).unwrap_err().contains("exists"));
         let mut longer = begin("a", 1);
-        wire::write(&mut longer, Kind::Data, b"ab").unwrap();
+        wire::write(&mut longer, FrameKind::Data, b"ab").unwrap();
         assert!(
             receive(&longer, &place.path().join("longer"), 100).unwrap_err().contains("longer")
         );
         let mut other = begin("a", 1);
-        wire::write(&mut other, Kind::Data, b"a").unwrap();
-        wire::write(&mut other, Kind::FileEnd, &Sha256::digest(b"b")).unwrap();
+        wire::write(&mut other, FrameKind::Data, b"a").unwrap();
+        wire::write(&mut other, FrameKind::FileEnd, &Sha256::digest(b"b")).unwrap();
         assert!(
             receive(&other, &place.path().join("other"), 100)
                 .unwrap_err()

@@ -5,9 +5,9 @@ mod session;
 
 use super::agent::RunRequest;
 use super::binary;
-use super::client::{Connection, System};
+use super::client::{Connection, RemoteSystem};
 use super::destination::Destination;
-use super::error::{SshError, Trouble};
+use super::error::{ErrorPlace, SshError};
 use super::staging::{self, RemoteDirectory};
 use session::{Sent, Session};
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ const PAUSES: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(2
 
 /// A run for a destination.
 #[derive(Clone, Debug)]
-pub struct Job {
+pub struct RemoteJob {
     pub to: Destination,
     /// The program to send; `None`: the running one, or one built beside it.
     pub binary: Option<PathBuf>,
@@ -43,7 +43,7 @@ pub struct Timeouts {
     pub keep_for: Duration,
 }
 
-pub trait Watch {
+pub trait RemoteWatch {
     /// Shows standard error of the remote run: bytes of another system.
     fn message(&mut self, bytes: &[u8]);
     /// Shows an event between the two systems.
@@ -54,7 +54,7 @@ pub trait Watch {
 
 /// How the remote run ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Ended {
+pub enum RemoteEnd {
     Exit(u8),
     /// A signal of this number ended it.
     Signal(i32),
@@ -65,8 +65,8 @@ pub enum Ended {
 /// The result.
 #[derive(Clone, Debug)]
 pub struct RemoteResult {
-    pub ended: Ended,
-    pub system: System,
+    pub ended: RemoteEnd,
+    pub system: RemoteSystem,
     /// Whether there is a bundle.
     pub bundle: bool,
     /// The run's standard output.
@@ -80,7 +80,7 @@ pub struct RemoteResult {
 }
 
 /// Sends punctual and the experiment, follows the run, retrieves the bundle.
-pub fn run(job: &Job, watch: &mut dyn Watch) -> Result<RemoteResult, SshError> {
+pub fn run(job: &RemoteJob, watch: &mut dyn RemoteWatch) -> Result<RemoteResult, SshError> {
     let connection = Connection::open(&job.to)?;
     let binary = binary::choose(job.binary.as_deref(), &connection.system.machine)?;
     let system = &connection.system;
@@ -106,7 +106,7 @@ pub fn run(job: &Job, watch: &mut dyn Watch) -> Result<RemoteResult, SshError> {
         file: job.file.clone(),
         arguments: job.arguments.clone(),
     };
-    let remote_run = RemoteRun {
+    let remote_run = FollowedRun {
         to: &job.to,
         directory,
         sent: Some(Sent { request: request.encode(), file: &job.experiment }),
@@ -122,14 +122,14 @@ pub fn resume(
     id: &str,
     output: &Path,
     reconnect_timeout: Duration,
-    watch: &mut dyn Watch,
+    watch: &mut dyn RemoteWatch,
 ) -> Result<RemoteResult, SshError> {
     let connection = Connection::open(to)?;
     let directory = staging::find(&connection, id)?;
-    RemoteRun { to, directory, sent: None, output, reconnect_timeout }.follow(connection, watch)
+    FollowedRun { to, directory, sent: None, output, reconnect_timeout }.follow(connection, watch)
 }
 
-struct RemoteRun<'a> {
+struct FollowedRun<'a> {
     to: &'a Destination,
     directory: RemoteDirectory,
     sent: Option<Sent<'a>>,
@@ -137,8 +137,12 @@ struct RemoteRun<'a> {
     reconnect_timeout: Duration,
 }
 
-impl RemoteRun<'_> {
-    fn follow(&self, first: Connection, watch: &mut dyn Watch) -> Result<RemoteResult, SshError> {
+impl FollowedRun<'_> {
+    fn follow(
+        &self,
+        first: Connection,
+        watch: &mut dyn RemoteWatch,
+    ) -> Result<RemoteResult, SshError> {
         let mut connection = first;
         let version = staging::version(&connection, &self.directory)
             .map_err(|why| self.with_what_is_left(why))?;
@@ -163,7 +167,7 @@ impl RemoteRun<'_> {
         }
     }
 
-    fn connect_again(&self, watch: &mut dyn Watch) -> Result<Connection, SshError> {
+    fn connect_again(&self, watch: &mut dyn RemoteWatch) -> Result<Connection, SshError> {
         let until = Instant::now() + self.reconnect_timeout;
         let [mut pause, longest] = PAUSES;
         loop {
@@ -178,7 +182,7 @@ impl RemoteRun<'_> {
             while Instant::now() < next {
                 if watch.end_requested() {
                     return Err(SshError::new(
-                        Trouble::Lost,
+                        ErrorPlace::Lost,
                         format!("interrupted while there was no connection to {}", self.to),
                     ));
                 }
@@ -189,7 +193,7 @@ impl RemoteRun<'_> {
     }
 
     fn with_what_is_left(&self, why: SshError) -> SshError {
-        if why.trouble == Trouble::Gone {
+        if why.trouble == ErrorPlace::Gone {
             return why;
         }
         let (to, id) = (self.to.spelled(), self.directory.id());

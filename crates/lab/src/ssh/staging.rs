@@ -4,7 +4,7 @@
 use super::agent::ARGUMENT;
 use super::binary::Binary;
 use super::client::Connection;
-use super::error::{SshError, Trouble};
+use super::error::{ErrorPlace, SshError};
 use super::files;
 use punctual_core::hex;
 use std::fmt;
@@ -91,7 +91,7 @@ fn bases(connection: &Connection) -> Result<Vec<String>, SshError> {
         return match is_tame_path(path) {
             true => Ok(vec![path.clone()]),
             false => Err(SshError::new(
-                Trouble::Remote,
+                ErrorPlace::Remote,
                 format!(
                     "$TMPDIR on {} is {path:?}: set it to an absolute path of letters, digits and \
                      / . _ + = @ -",
@@ -165,7 +165,7 @@ pub(crate) fn make(connection: &Connection, binary: &Binary) -> Result<RemoteDir
         connection.to(),
         refused.join("; ")
     );
-    Err(SshError::new(Trouble::Remote, why))
+    Err(SshError::new(ErrorPlace::Remote, why))
 }
 
 pub(crate) fn version(
@@ -192,7 +192,7 @@ pub(crate) fn gone(connection: &Connection, code: Option<i32>, stderr: &[u8]) ->
         _ => return None,
     };
     let message = format!("the run is no longer on {}: {why}", connection.to());
-    Some(SshError::new(Trouble::Gone, message))
+    Some(SshError::new(ErrorPlace::Gone, message))
 }
 
 /// The trap removes the directory after any failure; in the end the supervisor does.
@@ -212,7 +212,7 @@ fn script(base: &str, nonce: &str, digest: &str) -> String {
 fn run_command(connection: &Connection, command: &str, input: &[u8]) -> Result<Output, SshError> {
     let mut command = connection.command(command);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let failed = |why| SshError::new(Trouble::NoClient, format!("cannot start ssh: {why}"));
+    let failed = |why| SshError::new(ErrorPlace::NoClient, format!("cannot start ssh: {why}"));
     let mut child = command.spawn().map_err(failed)?;
     let stdin = child.stdin.take();
     let output = std::thread::scope(|scope| {
@@ -226,7 +226,7 @@ fn run_command(connection: &Connection, command: &str, input: &[u8]) -> Result<O
     match output.status.code() {
         Some(255) | None => Err(connection.lost()),
         _ if output.stdout.len() > ANSWER_MAX => Err(SshError::new(
-            Trouble::Remote,
+            ErrorPlace::Remote,
             format!("the answer of {} is too long", connection.to()),
         )),
         _ => Ok(output),
@@ -305,7 +305,7 @@ pub(crate) fn find(connection: &Connection, id: &str) -> Result<RemoteDirectory,
             format!("there are {}", ids.join(", "))
         };
         SshError::new(
-            Trouble::Request,
+            ErrorPlace::Request,
             format!("{} has no run {id:?} of this user: {others}", connection.to()),
         )
     })
@@ -317,7 +317,7 @@ pub fn clean(connection: &Connection, run: &Leftover) -> Result<(), SshError> {
     match output.status.success() {
         true => Ok(()),
         false => Err(SshError::new(
-            Trouble::Remote,
+            ErrorPlace::Remote,
             format!(
                 "the run {} on {} cannot be removed: {}",
                 run.id,

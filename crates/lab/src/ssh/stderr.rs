@@ -1,7 +1,7 @@
 //! Why ssh failed, from its output with `-v`.
 
 use super::destination::Destination;
-use super::error::{SshError, Trouble};
+use super::error::{ErrorPlace, SshError};
 
 /// Interprets the messages of a failed connection.
 pub fn judge(to: &Destination, log: &str) -> SshError {
@@ -19,7 +19,7 @@ pub fn judge(to: &Destination, log: &str) -> SshError {
             .map_or_else(|| "known_hosts".to_owned(), |path| path.display().to_string());
         let known = known.replace(" known_hosts:", &format!(" {file}:"));
         (
-            Trouble::HostKey,
+            ErrorPlace::HostKey,
             format!(
                 "{to} shows {offered}, which differs from the known one ({known}): the system was \
                  reinstalled, or the connection is intercepted. Find out which; compare with \
@@ -31,7 +31,7 @@ pub fn judge(to: &Destination, log: &str) -> SshError {
         )
     } else if log.contains("Host key verification failed") || log.contains("is known for") {
         (
-            Trouble::HostKey,
+            ErrorPlace::HostKey,
             format!(
                 "{to} shows {offered}, and no key of this host is known{}. Compare it with what \
                  `ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub` says at the system itself; if \
@@ -45,7 +45,7 @@ pub fn judge(to: &Destination, log: &str) -> SshError {
         )
     } else if log.contains("Permission denied (") {
         (
-            Trouble::Denied,
+            ErrorPlace::Denied,
             format!(
                 "{to} does not accept this user without a password: {}. Provide a key \
                  (`identity`, ssh-agent, ssh-copy-id); `{}` must work without any prompt",
@@ -54,7 +54,7 @@ pub fn judge(to: &Destination, log: &str) -> SshError {
             ),
         )
     } else {
-        (Trouble::Unreachable, format!("no connection to {to}: {}", last_messages(log)))
+        (ErrorPlace::Unreachable, format!("no connection to {to}: {}", last_messages(log)))
     };
     SshError::new(trouble, message)
 }
@@ -87,7 +87,7 @@ mod tests {
                    known for board and you have requested strict checking.\r\nHost key \
                    verification failed.\r\n";
         let error = judged(log);
-        assert_eq!(error.trouble, Trouble::HostKey);
+        assert_eq!(error.trouble, ErrorPlace::HostKey);
         insta::assert_snapshot!(error, @"board:22 shows the key ssh-ed25519 SHA256:abc, and no key of this host is known. Compare it with what `ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub` says at the system itself; if it is right, connect once by hand and accept it: ssh -p 22 board");
     }
 
@@ -97,7 +97,7 @@ mod tests {
                    IDENTIFICATION HAS CHANGED! @\nOffending ED25519 key in /k:3\nHost key \
                    verification failed.\n";
         let error = judged(log);
-        assert_eq!(error.trouble, Trouble::HostKey);
+        assert_eq!(error.trouble, ErrorPlace::HostKey);
         assert!(
             error.message.contains("ED25519 key in /k:3") && error.message.contains("SHA256:abc"),
             "{error}"
@@ -112,7 +112,10 @@ mod tests {
         );
         insta::assert_snapshot!(error, @"no connection to board:22: ssh: connect to host board port 22: Connection refused");
         assert!(error.is_passing());
-        assert_eq!(judged("root@board: Permission denied (publickey).").trouble, Trouble::Denied);
+        assert_eq!(
+            judged("root@board: Permission denied (publickey).").trouble,
+            ErrorPlace::Denied
+        );
         assert!(judged("").message.contains("without a message"));
     }
 }

@@ -17,10 +17,10 @@ macro_rules! kinds {
         /// The kind of a frame.
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         #[repr(u8)]
-        pub enum Kind { $($(#[$doc])* $name = $byte,)* }
-        impl Kind {
-            fn of(byte: u8) -> Option<Kind> {
-                match byte { $($byte => Some(Kind::$name),)* _ => None }
+        pub enum FrameKind { $($(#[$doc])* $name = $byte,)* }
+        impl FrameKind {
+            fn of(byte: u8) -> Option<FrameKind> {
+                match byte { $($byte => Some(FrameKind::$name),)* _ => None }
             }
         }
     };
@@ -59,15 +59,15 @@ kinds! {
 
 /// One message of either side.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Frame {
+pub struct WireFrame {
     /// Its kind.
-    pub kind: Kind,
+    pub kind: FrameKind,
     /// Its contents.
     pub payload: Vec<u8>,
 }
 
 /// Writes a complete frame.
-pub fn write(out: &mut impl Write, kind: Kind, payload: &[u8]) -> io::Result<()> {
+pub fn write(out: &mut impl Write, kind: FrameKind, payload: &[u8]) -> io::Result<()> {
     if payload.len() > PAYLOAD_MAX {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "too long for a frame"));
     }
@@ -80,7 +80,7 @@ pub fn write(out: &mut impl Write, kind: Kind, payload: &[u8]) -> io::Result<()>
 }
 
 /// Reads the next one; `None` at the end.
-pub fn read(from: &mut impl Read) -> io::Result<Option<Frame>> {
+pub fn read(from: &mut impl Read) -> io::Result<Option<WireFrame>> {
     let mut kind = [0];
     if from.read(&mut kind)? == 0 {
         return Ok(None);
@@ -88,13 +88,13 @@ pub fn read(from: &mut impl Read) -> io::Result<Option<Frame>> {
     let mut length = [0; 4];
     from.read_exact(&mut length)?;
     let length = u32::from_le_bytes(length) as usize;
-    let kind = Kind::of(kind[0]).filter(|_| length <= PAYLOAD_MAX);
+    let kind = FrameKind::of(kind[0]).filter(|_| length <= PAYLOAD_MAX);
     let kind = kind.ok_or_else(|| {
         io::Error::new(io::ErrorKind::InvalidData, "the data received is not a frame of punctual")
     })?;
     let mut payload = vec![0; length];
     from.read_exact(&mut payload)?;
-    Ok(Some(Frame { kind, payload }))
+    Ok(Some(WireFrame { kind, payload }))
 }
 
 /// Skips everything up to the end of the greeting; the error is the output without one.
@@ -126,12 +126,12 @@ mod tests {
         for noise in ["", "Welcome!\n", "no line feed"] {
             let mut stream = noise.as_bytes().to_vec();
             stream.extend_from_slice(GREETING);
-            write(&mut stream, Kind::Ended, b"0").unwrap();
+            write(&mut stream, FrameKind::Ended, b"0").unwrap();
             let mut stream = stream.as_slice();
             expect_greeting(&mut stream).unwrap();
             assert_eq!(
                 read(&mut stream).unwrap().unwrap(),
-                Frame { kind: Kind::Ended, payload: b"0".to_vec() }
+                WireFrame { kind: FrameKind::Ended, payload: b"0".to_vec() }
             );
             assert_eq!(read(&mut stream).unwrap(), None);
         }

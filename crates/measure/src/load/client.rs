@@ -1,7 +1,7 @@
 //! punctual's side: starts the guard, sends it requests, reads its events.
 
 use super::guard::ARGUMENT;
-use super::protocol::{Event, LoadSpec, Request};
+use super::protocol::{GuardEvent, GuardRequest, LoadSpec};
 use punctual_sys::children;
 use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
@@ -15,7 +15,7 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// An error of the loads.
 #[derive(Debug, thiserror::Error)]
-pub enum LoadError {
+pub enum GuardError {
     /// The guard could not be started.
     #[error("cannot start the process that guards the loads: {0}")]
     NoGuard(io::Error),
@@ -37,24 +37,24 @@ pub struct Guarded {
 impl Guarded {
     /// Starts the guard: this program with another first argument and another name, so that
     /// `killall punctual` does not end it.
-    pub fn start() -> Result<Guarded, LoadError> {
-        children::adopt_orphans().map_err(LoadError::NoGuard)?;
-        let (ours, theirs) = UnixStream::pair().map_err(LoadError::NoGuard)?;
-        ours.set_nonblocking(true).map_err(LoadError::NoGuard)?;
+    pub fn start() -> Result<Guarded, GuardError> {
+        children::adopt_orphans().map_err(GuardError::NoGuard)?;
+        let (ours, theirs) = UnixStream::pair().map_err(GuardError::NoGuard)?;
+        ours.set_nonblocking(true).map_err(GuardError::NoGuard)?;
         let mut command = Command::new("/proc/self/exe");
         command.arg0("load-guard").arg(ARGUMENT).stdin(Stdio::from(OwnedFd::from(theirs)));
         children::without_service_manager(&mut command);
-        let guard = command.stdout(Stdio::null()).spawn().map_err(LoadError::NoGuard)?;
+        let guard = command.stdout(Stdio::null()).spawn().map_err(GuardError::NoGuard)?;
         Ok(Guarded { socket: ours, guard, unread: Vec::new() })
     }
 
     /// Starts a load with a number that its events will carry.
-    pub fn start_load(&mut self, number: usize, spec: &LoadSpec) -> Result<(), LoadError> {
-        self.ask(&Request::Start(number, Box::new(spec.clone())))
+    pub fn start_load(&mut self, number: usize, spec: &LoadSpec) -> Result<(), GuardError> {
+        self.ask(&GuardRequest::Start(number, Box::new(spec.clone())))
     }
 
-    fn ask(&mut self, request: &Request) -> Result<(), LoadError> {
-        let mut line = serde_json::to_vec(request).map_err(|_| LoadError::GuardDied)?;
+    fn ask(&mut self, request: &GuardRequest) -> Result<(), GuardError> {
+        let mut line = serde_json::to_vec(request).map_err(|_| GuardError::GuardDied)?;
         line.push(b'\n');
         let until = Instant::now() + TIMEOUT;
         let mut rest = line.as_slice();
@@ -73,7 +73,7 @@ impl Guarded {
     }
 
     /// The events since the last call; never waits.
-    pub fn events(&mut self) -> Result<Vec<Event>, LoadError> {
+    pub fn events(&mut self) -> Result<Vec<GuardEvent>, GuardError> {
         let mut chunk = [0u8; 4096];
         loop {
             match self.socket.read(&mut chunk) {
@@ -87,7 +87,7 @@ impl Guarded {
         let mut events = Vec::new();
         while let Some(end) = self.unread.iter().position(|byte| *byte == b'\n') {
             let line: Vec<u8> = self.unread.drain(..=end).collect();
-            match serde_json::from_slice::<Event>(&line) {
+            match serde_json::from_slice::<GuardEvent>(&line) {
                 Ok(event) => events.push(event),
                 // The guard is the only other user of the socket.
                 Err(_) => return Err(self.guard_died()),
@@ -97,29 +97,31 @@ impl Guarded {
     }
 
     /// Terminates all loads and returns the last events when they are gone.
-    pub fn end_loads(&mut self) -> Result<Vec<Event>, LoadError> {
-        self.ask(&Request::EndAll)?;
+    pub fn end_loads(&mut self) -> Result<Vec<GuardEvent>, GuardError> {
+        self.ask(&GuardRequest::EndAll)?;
         let (until, mut all) = (Instant::now() + TIMEOUT, Vec::new());
         loop {
             for event in self.events()? {
                 match event {
-                    Event::AllEnded { problem: None } => return Ok(all),
-                    Event::AllEnded { problem: Some(why) } => return Err(LoadError::NotEnded(why)),
+                    GuardEvent::AllEnded { problem: None } => return Ok(all),
+                    GuardEvent::AllEnded { problem: Some(why) } => {
+                        return Err(GuardError::NotEnded(why));
+                    }
                     other => all.push(other),
                 }
             }
             if Instant::now() > until {
-                return Err(LoadError::NotEnded("the guard does not answer".to_owned()));
+                return Err(GuardError::NotEnded("the guard does not answer".to_owned()));
             }
             std::thread::sleep(Duration::from_millis(2));
         }
     }
 
     /// The guard has ended: punctual adopted its children.
-    fn guard_died(&mut self) -> LoadError {
+    fn guard_died(&mut self) -> GuardError {
         match children::end_descendants(TIMEOUT) {
-            Ok(()) => LoadError::GuardDied,
-            Err(why) => LoadError::NotEnded(why.to_string()),
+            Ok(()) => GuardError::GuardDied,
+            Err(why) => GuardError::NotEnded(why.to_string()),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The guard: the parent of all loads, a separate process with no other work.
 
 use super::outbox::Outbox;
-use super::protocol::{Event, LoadSpec, OnExit, Request};
+use super::protocol::{GuardEvent, GuardRequest, LoadExitAction, LoadSpec};
 use super::respawn::BackOff;
 use punctual_sys::attributes::{self, Scheduling};
 use punctual_sys::children;
@@ -25,7 +25,7 @@ const TIMEOUT: Duration = Duration::from_secs(20);
 /// The interval in ms at which data is sent again after the socket was full.
 const RESEND: i32 = 20;
 
-struct Watched {
+struct WatchedLoad {
     number: usize,
     spec: LoadSpec,
     /// Its process while it runs.
@@ -61,7 +61,7 @@ pub fn serve() -> io::Result<()> {
 struct Guard {
     socket: UnixStream,
     events: children::ChildEvents,
-    loads: Vec<Watched>,
+    loads: Vec<WatchedLoad>,
     unread: Vec<u8>,
     unsent: Outbox,
 }
@@ -108,9 +108,9 @@ impl Guard {
         while let Some(end) = self.unread.iter().position(|byte| *byte == b'\n') {
             let line: Vec<u8> = self.unread.drain(..=end).collect();
             match serde_json::from_slice(&line)? {
-                Request::Start(number, spec) => {
+                GuardRequest::Start(number, spec) => {
                     let start_at = Instant::now() + spec.start_delay.to_std();
-                    let load = Watched {
+                    let load = WatchedLoad {
                         number,
                         spec: *spec,
                         running: None,
@@ -120,11 +120,11 @@ impl Guard {
                     };
                     self.loads.push(load);
                 }
-                Request::EndAll => {
+                GuardRequest::EndAll => {
                     self.loads.clear();
                     let problem =
                         children::end_descendants(TIMEOUT).err().map(|why| why.to_string());
-                    self.send_event(Event::AllEnded { problem });
+                    self.send_event(GuardEvent::AllEnded { problem });
                 }
             }
         }
@@ -132,7 +132,7 @@ impl Guard {
     }
 
     /// Waiting for a punctual that does not read would delay respawning.
-    fn send_event(&mut self, event: Event) {
+    fn send_event(&mut self, event: GuardEvent) {
         self.unsent.push(&event);
         self.unsent.send(&mut self.socket);
     }
@@ -151,13 +151,13 @@ impl Guard {
             let success = exit.is_success();
             let then = if success { load.spec.on_success } else { load.spec.on_failure };
             let pause = load.back_off.after(since.elapsed(), success);
-            load.start_at = (then == OnExit::Respawn).then(|| Instant::now() + pause);
+            load.start_at = (then == LoadExitAction::Respawn).then(|| Instant::now() + pause);
             let (signal, status) = match exit {
-                children::Exit::Signal(signal) => (Some(signal), 0),
-                children::Exit::Status(status) => (None, status),
+                children::ProcessEnd::Signal(signal) => (Some(signal), 0),
+                children::ProcessEnd::Status(status) => (None, status),
             };
             let (load, how) = (load.number, exit.to_string());
-            let event = Event::Ended { load, how, signal, status, success, then };
+            let event = GuardEvent::Ended { load, how, signal, status, success, then };
             self.send_event(event);
         }
     }
@@ -175,9 +175,9 @@ impl Guard {
             let event = match spawn(&load.spec, first) {
                 Ok(pid) => {
                     load.running = Some((pid, now));
-                    Event::Started { load: number, pid }
+                    GuardEvent::Started { load: number, pid }
                 }
-                Err(why) => Event::NotStarted { load: number, why: why.to_string() },
+                Err(why) => GuardEvent::NotStarted { load: number, why: why.to_string() },
             };
             self.send_event(event);
         }

@@ -1,7 +1,7 @@
 //! Messages of the guard that punctual has not read yet. Punctual may be stopped for a while
 //! (SIGSTOP, a debugger), and must not miss a load that failed meanwhile.
 
-use super::protocol::Event;
+use super::protocol::GuardEvent;
 use std::io::{self, Write};
 
 /// Some 60,000 events. Beyond this they are only counted, and the run fails.
@@ -16,7 +16,7 @@ pub struct Outbox {
 
 impl Outbox {
     /// Appends an event.
-    pub fn push(&mut self, event: &Event) {
+    pub fn push(&mut self, event: &GuardEvent) {
         let Ok(mut line) = serde_json::to_vec(event) else {
             self.lost += 1;
             return;
@@ -49,7 +49,7 @@ impl Outbox {
         self.waiting.drain(..sent);
         if self.waiting.is_empty() && self.lost > 0 {
             let events = std::mem::take(&mut self.lost);
-            self.push(&Event::Lost { events });
+            self.push(&GuardEvent::Lost { events });
             self.send(socket);
         }
     }
@@ -76,7 +76,7 @@ mod tests {
         }
     }
 
-    fn read(socket: &Socket) -> Vec<Event> {
+    fn read(socket: &Socket) -> Vec<GuardEvent> {
         let lines = socket.0.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
         lines.map(|line| serde_json::from_slice(line).unwrap()).collect()
     }
@@ -84,7 +84,7 @@ mod tests {
     #[test]
     fn what_a_full_socket_does_not_take_is_sent_later_and_in_order() {
         let (mut outbox, mut socket) = (Outbox::default(), Socket(Vec::new(), 50));
-        let started = |load| Event::Started { load, pid: 7 };
+        let started = |load| GuardEvent::Started { load, pid: 7 };
         (0..600).for_each(|load| outbox.push(&started(load)));
         outbox.send(&mut socket);
         assert!(!outbox.is_empty() && socket.0.len() == 50, "cut within a line");
@@ -97,7 +97,7 @@ mod tests {
     #[test]
     fn events_beyond_the_limit_are_counted_as_lost() {
         let (mut outbox, mut socket) = (Outbox::default(), Socket(Vec::new(), 0));
-        let event = Event::Started { load: 1, pid: 7 };
+        let event = GuardEvent::Started { load: 1, pid: 7 };
         let each = serde_json::to_vec(&event).unwrap().len() + 1;
         let kept = MOST / each;
         (0..kept + 5).for_each(|_| outbox.push(&event));
@@ -105,7 +105,10 @@ mod tests {
         socket.1 = usize::MAX;
         outbox.send(&mut socket);
         let events = read(&socket);
-        assert_eq!((events.len(), events.last()), (kept + 1, Some(&Event::Lost { events: 5 })));
+        assert_eq!(
+            (events.len(), events.last()),
+            (kept + 1, Some(&GuardEvent::Lost { events: 5 }))
+        );
         assert!(outbox.is_empty());
     }
 }

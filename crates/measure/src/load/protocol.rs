@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 /// The action when a load ends by itself.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub enum OnExit {
+pub enum LoadExitAction {
     Respawn,
     Ignore,
     Stop,
@@ -36,15 +36,15 @@ pub struct LoadSpec {
     /// The file of its errors; `None` is /dev/null.
     pub stderr: Option<PathBuf>,
     /// The action on exit status 0.
-    pub on_success: OnExit,
-    pub on_failure: OnExit,
+    pub on_success: LoadExitAction,
+    pub on_failure: LoadExitAction,
     /// The delay of its start after the start of the phase.
     pub start_delay: Nanos,
 }
 
 /// From punctual to the guard.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) enum Request {
+pub(super) enum GuardRequest {
     /// Start this load with this number.
     Start(usize, Box<LoadSpec>),
     EndAll,
@@ -52,7 +52,7 @@ pub(super) enum Request {
 
 /// From the guard to punctual.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub enum Event {
+pub enum GuardEvent {
     Started {
         load: usize,
         pid: i32,
@@ -72,7 +72,7 @@ pub enum Event {
         /// Whether it ended with status 0.
         success: bool,
         /// The action taken.
-        then: OnExit,
+        then: LoadExitAction,
     },
     /// This many events were dropped, because punctual did not read them.
     Lost {

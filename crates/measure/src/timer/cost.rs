@@ -1,6 +1,6 @@
 //! The cost of the loop itself: samples whose expiry has already passed, so that there is no sleep.
 
-use super::{Method, Plan, Wakeups, deadline, nanosleep, posix, timerfd};
+use super::{LoopPlan, SleepMethod, Wakeups, deadline, nanosleep, posix, timerfd};
 use crate::ring::ring;
 use punctual_core::Nanos;
 use punctual_sys::attributes::{current_cpu, set_timer_slack};
@@ -15,15 +15,15 @@ const PERIOD: Nanos = Nanos::from_micros(100);
 /// clock, the bookkeeping, the ring. In ns, one value per sample, on CLOCK_MONOTONIC. An expired
 /// nanosleep still arms the timer and takes its interrupt (kernel/time/hrtimer.c, do_nanosleep);
 /// the other calls return immediately.
-pub fn empty_samples(method: Method, samples: usize) -> io::Result<Vec<i64>> {
+pub fn empty_samples(method: SleepMethod, samples: usize) -> io::Result<Vec<i64>> {
     // As in measuring threads; otherwise a relative sleep of zero would take the default slack of
     // 50 µs.
     set_timer_slack(Nanos(1))?;
-    let plan = Plan {
+    let plan = LoopPlan {
         method,
         clock: libc::CLOCK_MONOTONIC,
         // A relative sleep of zero returns immediately; the others have expired.
-        period: if method == Method::NanosleepRelative { Nanos(0) } else { PERIOD },
+        period: if method == SleepMethod::NanosleepRelative { Nanos(0) } else { PERIOD },
         first_due: clock::read(libc::CLOCK_MONOTONIC) + PERIOD.ns(),
         end_due: i64::MAX,
         samples: samples as u64,
@@ -32,23 +32,23 @@ pub fn empty_samples(method: Method, samples: usize) -> io::Result<Vec<i64>> {
         series: 0,
     };
     match method {
-        Method::NanosleepAbsolute => measure(&plan, nanosleep::Absolute::new(&plan)),
-        Method::NanosleepRelative => measure(&plan, nanosleep::Relative::new(&plan)),
-        Method::Timerfd => measure(&plan, timerfd::Timerfd::new(&plan)?),
-        Method::PosixTimer => measure(&plan, posix::PosixTimer::new(&plan)?),
-        Method::Deadline => {
+        SleepMethod::NanosleepAbsolute => measure(&plan, nanosleep::Absolute::new(&plan)),
+        SleepMethod::NanosleepRelative => measure(&plan, nanosleep::Relative::new(&plan)),
+        SleepMethod::Timerfd => measure(&plan, timerfd::Timerfd::new(&plan)?),
+        SleepMethod::PosixTimer => measure(&plan, posix::PosixTimer::new(&plan)?),
+        SleepMethod::Deadline => {
             let mut book = deadline::ReleaseCounts::default();
             measure(&plan, &mut deadline::Yield::new(&plan, deadline::NoRelease, &mut book))
         }
     }
 }
 
-fn measure<W: Wakeups>(plan: &Plan, mut wakeups: W) -> io::Result<Vec<i64>> {
+fn measure<W: Wakeups>(plan: &LoopPlan, mut wakeups: W) -> io::Result<Vec<i64>> {
     let (mut producer, mut consumer) = ring(1 << 10);
     let mut costs = Vec::with_capacity(plan.samples as usize);
     while costs.len() < plan.samples as usize {
         let expired = wakeups.next_due().min(clock::read(plan.clock) + PERIOD.ns()) + BEHIND;
-        while plan.method != Method::NanosleepRelative && clock::read(plan.clock) < expired {
+        while plan.method != SleepMethod::NanosleepRelative && clock::read(plan.clock) < expired {
             std::hint::spin_loop();
         }
         let begin = clock::read(plan.clock);
@@ -73,11 +73,11 @@ mod tests {
     #[ignore = "measures this machine; ./x test --all"]
     fn every_method_has_a_cost() {
         let methods = [
-            Method::NanosleepAbsolute,
-            Method::NanosleepRelative,
-            Method::Timerfd,
-            Method::PosixTimer,
-            Method::Deadline,
+            SleepMethod::NanosleepAbsolute,
+            SleepMethod::NanosleepRelative,
+            SleepMethod::Timerfd,
+            SleepMethod::PosixTimer,
+            SleepMethod::Deadline,
         ];
         for method in methods {
             let costs = empty_samples(method, 20).unwrap();

@@ -4,20 +4,20 @@
 //! Periods are not on a fixed grid: a thread that is a period late, or slept, gets a new period
 //! from that instant on (kernel/sched/deadline.c, replenish_dl_entity and update_dl_entity). So the
 //! kernel's release time is read each time before the thread waits: from its absolute deadline, or
-//! from its timer. If neither is available, the release is estimated (see [`Estimate`]), and the
+//! from its timer. If neither is available, the release is estimated (see [`ReleaseEstimate`]), and the
 //! notes state the quality.
 
 mod estimate;
 mod server;
 
-use super::{Plan, Wakeups, missed_periods, samples};
+use super::{LoopPlan, Wakeups, missed_periods, samples};
 use crate::ring::Producer;
 use crate::stop::Stop;
-use estimate::Estimate;
+use estimate::ReleaseEstimate;
 use punctual_core::{Column, Finding, Nanos, Notes, Policy, Severity, Table};
 use punctual_record::release::Releases;
 use punctual_sys::attributes;
-use server::{Attributes, Blind, Stamps};
+use server::{Blind, DeadlineServer, TimerStamps};
 use std::io;
 
 pub(super) use server::Blind as NoRelease;
@@ -33,8 +33,8 @@ pub(super) enum WaitResult {
 }
 
 /// The kernel's side of the loop.
-pub(super) trait Server {
-    /// Whether [`Server::end_period`] knows the release.
+pub(super) trait DeadlineKernel {
+    /// Whether [`DeadlineKernel::end_period`] knows the release.
     const KNOWS: bool;
     /// Ends the period and returns in another one.
     fn end_period(&mut self) -> WaitResult;
@@ -44,7 +44,7 @@ pub(super) trait Server {
 
 /// The source of release times.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-enum Source {
+enum ReleaseSource {
     /// sched_getattr(2) with its dynamic parameters, from Linux 7.1 on.
     Attributes,
     /// The timer that the kernel starts for the release.
@@ -57,7 +57,7 @@ enum Source {
 /// Counts of the releases of one run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ReleaseCounts {
-    source: Source,
+    source: ReleaseSource,
     /// Waits that ended in a release, and calls that did not wait.
     waits: u64,
     passed: u64,
@@ -70,15 +70,17 @@ impl ReleaseCounts {
     /// The source of the instants from which latencies are counted.
     fn table(&self) -> Table {
         let source = match self.source {
-            Source::Attributes => "the absolute deadline that sched_getattr(2) reports",
-            Source::Timer => "the expiry of the thread's own timer (timer:hrtimer_start, by BPF)",
-            Source::Estimated => "an estimate from the earliest wake-ups",
+            ReleaseSource::Attributes => "the absolute deadline that sched_getattr(2) reports",
+            ReleaseSource::Timer => {
+                "the expiry of the thread's own timer (timer:hrtimer_start, by BPF)"
+            }
+            ReleaseSource::Estimated => "an estimate from the earliest wake-ups",
         };
         let mut rows = vec![
             vec!["taken from".into(), source.into()],
             vec!["waits".into(), self.waits.to_string().into()],
         ];
-        if self.source != Source::Estimated {
+        if self.source != ReleaseSource::Estimated {
             rows.push(vec![
                 "at another phase than the one before".into(),
                 self.phases.to_string().into(),
@@ -96,14 +98,14 @@ impl ReleaseCounts {
 }
 
 /// The loop's kernel resources, opened before the thread has its policy.
-pub struct Deadline {
+pub struct DeadlineLoop {
     stamps: Result<Releases, String>,
     book: ReleaseCounts,
 }
 
-impl Deadline {
-    pub fn prepare() -> Deadline {
-        Deadline {
+impl DeadlineLoop {
+    pub fn prepare() -> DeadlineLoop {
+        DeadlineLoop {
             stamps: Releases::start().map_err(|why| why.to_string()),
             book: ReleaseCounts::default(),
         }
@@ -114,7 +116,7 @@ impl Deadline {
     /// # Errors
     /// The thread is not under SCHED_DEADLINE: then sched_yield(2) does not wait, and no figure of
     /// it is a latency.
-    pub fn run(&mut self, plan: &Plan, ring: &mut Producer, stop: &Stop) -> io::Result<()> {
+    pub fn run(&mut self, plan: &LoopPlan, ring: &mut Producer, stop: &Stop) -> io::Result<()> {
         let scheduling = attributes::scheduling(0)?;
         let Some(given) = scheduling.deadline.filter(|_| scheduling.policy == Policy::Deadline)
         else {
@@ -125,17 +127,17 @@ impl Deadline {
         self.book = ReleaseCounts::default();
         match &self.stamps {
             _ if attributes::absolute_deadline().is_ok() => {
-                let server = Attributes::new(given);
-                self.book.source = Source::Attributes;
+                let server = DeadlineServer::new(given);
+                self.book.source = ReleaseSource::Attributes;
                 samples(plan, ring, stop, &mut Yield::new(plan, server, &mut self.book))
             }
             Ok(stamps) => {
-                self.book.source = Source::Timer;
+                self.book.source = ReleaseSource::Timer;
                 samples(
                     plan,
                     ring,
                     stop,
-                    &mut Yield::new(plan, Stamps::new(stamps), &mut self.book),
+                    &mut Yield::new(plan, TimerStamps::new(stamps), &mut self.book),
                 )
             }
             Err(_) => samples(plan, ring, stop, &mut Yield::new(plan, Blind, &mut self.book)),
@@ -154,7 +156,7 @@ impl Deadline {
         if book.waits + book.passed > 0 {
             notes.tables.push(book.table());
         }
-        if book.source == Source::Estimated && book.waits > 0 {
+        if book.source == ReleaseSource::Estimated && book.waits > 0 {
             let why = self.stamps.as_ref().err().map_or("", String::as_str);
             notes.findings.push(book.estimate.finding(measure).evidence(why));
         } else if book.phases > 0 {
@@ -175,19 +177,19 @@ pub(super) struct Yield<'b, S> {
     period: i64,
     first_due: i64,
     next: i64,
-    estimate: Estimate,
+    estimate: ReleaseEstimate,
     book: &'b mut ReleaseCounts,
 }
 
-impl<'b, S: Server> Yield<'b, S> {
-    pub(super) fn new(plan: &Plan, server: S, book: &'b mut ReleaseCounts) -> Yield<'b, S> {
+impl<'b, S: DeadlineKernel> Yield<'b, S> {
+    pub(super) fn new(plan: &LoopPlan, server: S, book: &'b mut ReleaseCounts) -> Yield<'b, S> {
         let period = plan.period.ns();
         Yield {
             server,
             period,
             first_due: plan.first_due,
             next: plan.first_due,
-            estimate: Estimate::new(period),
+            estimate: ReleaseEstimate::new(period),
             book,
         }
     }
@@ -214,7 +216,7 @@ fn again() -> io::Error {
     io::ErrorKind::Interrupted.into()
 }
 
-impl<S: Server> Wakeups for &mut Yield<'_, S> {
+impl<S: DeadlineKernel> Wakeups for &mut Yield<'_, S> {
     #[inline(always)]
     fn sleep(&mut self) -> io::Result<i64> {
         match self.server.end_period() {

@@ -1,6 +1,6 @@
 //! clock_nanosleep(2), absolute and relative.
 
-use super::{Plan, Wakeups, missed_periods};
+use super::{LoopPlan, Wakeups, missed_periods};
 use punctual_sys::clock;
 use std::io;
 
@@ -14,7 +14,7 @@ pub struct Absolute {
 }
 
 impl Absolute {
-    pub fn new(plan: &Plan) -> Absolute {
+    pub fn new(plan: &LoopPlan) -> Absolute {
         let (due, period) = (plan.first_due, plan.period.ns());
         Absolute { clock: plan.clock, period, due, time: clock::timespec(due) }
     }
@@ -64,7 +64,7 @@ pub struct Relative {
 }
 
 impl Relative {
-    pub fn new(plan: &Plan) -> Relative {
+    pub fn new(plan: &LoopPlan) -> Relative {
         let period = plan.period.ns();
         Relative {
             clock: plan.clock,

@@ -1,7 +1,7 @@
 //! A periodic POSIX timer (timer_create(2)) whose signal the thread waits for with sigwaitinfo(2):
 //! no handler runs.
 
-use super::{Plan, Wakeups};
+use super::{LoopPlan, Wakeups};
 use punctual_sys::attributes::tid;
 use punctual_sys::{check, clock, signals};
 use std::io;
@@ -21,7 +21,7 @@ fn signal() -> libc::c_int {
 }
 
 impl PosixTimer {
-    pub fn new(plan: &Plan) -> io::Result<PosixTimer> {
+    pub fn new(plan: &LoopPlan) -> io::Result<PosixTimer> {
         let signals = signals::set_of(&[signal()]);
         signals::block(&signals);
         // SAFETY: all zeroes is a valid sigevent.

@@ -1,7 +1,7 @@
 //! The measuring loop on scripted wake-ups: its reaction to signals and errors, without a timer.
 
 use super::nanosleep::Absolute;
-use super::{Method, Plan, Wakeups, missed_periods, samples};
+use super::{LoopPlan, SleepMethod, Wakeups, missed_periods, samples};
 use crate::ring::ring;
 use crate::stop::Stop;
 use punctual_core::Nanos;
@@ -11,9 +11,9 @@ use std::io;
 const FIRST: i64 = 7_999_999_000;
 const PERIOD: i64 = 500;
 
-fn plan() -> Plan {
-    Plan {
-        method: Method::NanosleepAbsolute,
+fn plan() -> LoopPlan {
+    LoopPlan {
+        method: SleepMethod::NanosleepAbsolute,
         clock: libc::CLOCK_MONOTONIC,
         period: Nanos(PERIOD),
         first_due: FIRST,

@@ -1,7 +1,7 @@
 //! A periodic timerfd (timerfd_create(2)): each read returns the number of expiries since the last
 //! one.
 
-use super::{Plan, Wakeups};
+use super::{LoopPlan, Wakeups};
 use punctual_sys::{clock, descriptor};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -14,7 +14,7 @@ pub struct Timerfd {
 }
 
 impl Timerfd {
-    pub fn new(plan: &Plan) -> io::Result<Timerfd> {
+    pub fn new(plan: &LoopPlan) -> io::Result<Timerfd> {
         // SAFETY: takes numbers alone, and makes a descriptor.
         let fd = unsafe { descriptor::made(libc::timerfd_create(plan.clock, libc::TFD_CLOEXEC))? };
         clock::arm_timerfd(fd.as_fd(), plan.first_due, plan.period.ns())?;

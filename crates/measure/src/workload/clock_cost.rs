@@ -1,13 +1,13 @@
 //! The cost of reading the clock: a part of every sample, shown but never subtracted.
 
-use crate::workload::measurement_loop::Ticks;
+use crate::workload::measurement_loop::LoopClock;
 use punctual_core::{ClockCost, Nanos};
 
 /// Pairs of readings: enough for a 99th percentile, a millisecond in all.
 const PAIRS: usize = 10_000;
 
 /// Reads the clock twice in a row, many times. Allocates: must not run between samples.
-pub fn clock_cost(ticks: &impl Ticks) -> ClockCost {
+pub fn clock_cost(ticks: &impl LoopClock) -> ClockCost {
     let mut spans: Vec<i64> = vec![0; PAIRS];
     for span in &mut spans {
         let begin = ticks.now();

@@ -1,7 +1,7 @@
 //! The finest available clock, that of test points: the processor's counter if the kernel trusts
 //! it, converted to ns after the reading.
 
-use crate::workload::measurement_loop::{Monotonic, Ticks};
+use crate::workload::measurement_loop::{LoopClock, Monotonic};
 use punctual_testpoint::counter::{self, Pair};
 use punctual_testpoint::layout::{CLOCK_CNTVCT, CLOCK_MONOTONIC};
 use std::time::Duration;
@@ -14,27 +14,27 @@ const SHIFT: u32 = 32;
 
 /// The counter, with its relation to CLOCK_MONOTONIC.
 #[derive(Clone, Copy, Debug)]
-pub struct Counter {
+pub struct CycleCounter {
     clock: u32,
     origin: Pair,
     rate: i128,
 }
 
-impl Counter {
+impl CycleCounter {
     /// Finds the clock of test points on this machine, and its rate. Takes some 50 ms if it is a
     /// counter.
-    pub fn calibrate() -> Counter {
+    pub fn calibrate() -> CycleCounter {
         let source = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
         let clock = counter::trusted(&std::fs::read(source).unwrap_or_default());
         let origin = counter::pair();
         if clock == CLOCK_MONOTONIC {
-            return Counter { clock, origin, rate: 1 << SHIFT };
+            return CycleCounter { clock, origin, rate: 1 << SHIFT };
         }
         std::thread::sleep(CALIBRATION);
         let later = counter::pair();
         let ticks = i128::from(later.ticks.wrapping_sub(origin.ticks).max(1));
         let ns = i128::from(later.monotonic - origin.monotonic);
-        Counter { clock, origin, rate: (ns << SHIFT) / ticks }
+        CycleCounter { clock, origin, rate: (ns << SHIFT) / ticks }
     }
 
     /// Whether it is the processor's counter, which other programs can read too.
@@ -60,7 +60,7 @@ impl Counter {
     }
 }
 
-impl Ticks for Counter {
+impl LoopClock for CycleCounter {
     #[inline(always)]
     fn now(&self) -> i64 {
         if self.clock == CLOCK_MONOTONIC { counter::monotonic() } else { counter::ticks() as i64 }
@@ -88,7 +88,7 @@ mod tests {
     #[test]
     #[ignore = "measures this machine; ./x test --all"]
     fn the_counter_stays_near_the_clock() {
-        let counter = Counter::calibrate();
+        let counter = CycleCounter::calibrate();
         std::thread::sleep(CALIBRATION);
         let (before, now, after) =
             (counter::monotonic(), counter.ns(counter.now()), counter::monotonic());

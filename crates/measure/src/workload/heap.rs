@@ -11,24 +11,24 @@ mod lists;
 mod requests;
 mod shared_memory;
 
-use super::measurement_loop::{Monotonic, Pacing, Ticks};
+use super::measurement_loop::{LoopClock, Monotonic, Pacing};
 use super::{MeasureConfig, NoObserver, PrepareError, Prepared, clock_cost};
 use crate::binned_counter::CounterWriter;
 use crate::ring::{Producer, ring};
-use crate::sink::{self, Sink};
+use crate::sink::{self, SampleSink};
 use crate::stop::Stop;
-use crate::thread::{Task, ThreadPlan};
+use crate::thread::{ThreadSettings, ThreadTask};
 pub use helper::{ARGUMENT, serve};
 
 use helper::{Allocator, Helper};
-use kernel::Counted;
-use lists::{Lists, Own};
+use kernel::HeapCounts;
+use lists::{ListCounts, Lists};
 use punctual_core::{Cell, Column};
 use punctual_core::{Fact, Figure, Finding, Nanos, Notes, Severity, Table};
 use punctual_plan::kinds::HeapPlan;
 use punctual_sys::memory;
-use requests::Requests;
-use shared_memory::{Block, FRESH, LOCK, ONE_CPU, TOUCH};
+use requests::HeapRequests;
+use shared_memory::{FRESH, HeapBlock, LOCK, ONE_CPU, TOUCH};
 use std::io;
 use std::sync::Arc;
 
@@ -48,18 +48,18 @@ pub(super) fn prepare(config: &MeasureConfig, plan: &HeapPlan) -> Result<Prepare
         let (writer, source) = match plan.period {
             Some(period) => {
                 let (producer, source) = sink::ring(period);
-                (Writer::Ring(producer), source)
+                (SampleWriter::Ring(producer), source)
             }
             None => {
                 let (writer, source) = sink::binned_counter(series.shape);
-                (Writer::Counter(writer), source)
+                (SampleWriter::Counter(writer), source)
             }
         };
         writers.push((series.number, writer));
         sources.push(source);
     }
     let flag = |on: bool, flag: u32| if on { flag } else { 0 };
-    let only_cpu = config.threads.first().and_then(ThreadPlan::only_cpu);
+    let only_cpu = config.threads.first().and_then(ThreadSettings::only_cpu);
     let heap = Heap {
         subject: config.name.clone(),
         allocator,
@@ -68,9 +68,9 @@ pub(super) fn prepare(config: &MeasureConfig, plan: &HeapPlan) -> Result<Prepare
             | flag(plan.mlockall, LOCK)
             | flag(only_cpu.is_some(), ONE_CPU),
         only_cpu,
-        requests: Requests::new(plan, config.seed),
+        requests: HeapRequests::new(plan, config.seed),
         lists: (plan.sizes.is_list() && plan.touch).then(Lists::new),
-        bounds: Bounds {
+        bounds: LoopBounds {
             period: plan.period,
             duration: config.duration,
             left: config.samples.unwrap_or(u64::MAX),
@@ -80,36 +80,36 @@ pub(super) fn prepare(config: &MeasureConfig, plan: &HeapPlan) -> Result<Prepare
         writers,
         helper: None,
         stop: Arc::clone(&config.stop),
-        done: Done::default(),
+        done: HeapTotals::default(),
     };
     Ok(Prepared { tasks: vec![Box::new(heap)], sources, observer: Box::new(NoObserver) })
 }
 
 /// The destination of a series' samples.
-enum Writer {
+enum SampleWriter {
     Ring(Producer),
     Counter(CounterWriter),
 }
 
-impl Writer {
+impl SampleWriter {
     fn put(&mut self, [begin, end]: [i64; 2], cpu: u32) {
         match self {
-            Writer::Ring(producer) => producer.put(begin, end, cpu),
-            Writer::Counter(writer) => writer.put(begin, end, cpu),
+            SampleWriter::Ring(producer) => producer.put(begin, end, cpu),
+            SampleWriter::Counter(writer) => writer.put(begin, end, cpu),
         }
     }
 
     fn put_late(&mut self, [begin, end]: [i64; 2], missed: u64, cpu: u32) {
         match self {
-            Writer::Ring(producer) => producer.put_late(begin, end, missed, cpu),
-            Writer::Counter(writer) => writer.put_late(begin, end, missed, cpu),
+            SampleWriter::Ring(producer) => producer.put_late(begin, end, missed, cpu),
+            SampleWriter::Counter(writer) => writer.put_late(begin, end, missed, cpu),
         }
     }
 }
 
 /// The totals.
 #[derive(Default)]
-struct Done {
+struct HeapTotals {
     blocks: u64,
     bytes: u64,
     spent: i64,
@@ -119,7 +119,7 @@ struct Done {
 
 /// The pacing of the loop, and its end conditions.
 #[derive(Clone, Copy)]
-struct Bounds {
+struct LoopBounds {
     period: Option<Nanos>,
     duration: Option<Nanos>,
     /// Remaining samples of each series.
@@ -135,14 +135,14 @@ struct Heap {
     allocator: Allocator,
     flags: u32,
     only_cpu: Option<u32>,
-    requests: Requests,
+    requests: HeapRequests,
     lists: Option<Lists>,
-    bounds: Bounds,
+    bounds: LoopBounds,
     /// With the number of each series, in order: malloc, touch if any, free.
-    writers: Vec<(u32, Writer)>,
+    writers: Vec<(u32, SampleWriter)>,
     helper: Option<Helper>,
     stop: Arc<Stop>,
-    done: Done,
+    done: HeapTotals,
 }
 
 impl Heap {
@@ -157,10 +157,10 @@ impl Heap {
     /// Runs batches until an end condition.
     fn measure(
         &mut self,
-        mut bounds: Bounds,
+        mut bounds: LoopBounds,
         helper: &mut Helper,
         start: i64,
-        writers: &mut [(u32, Writer)],
+        writers: &mut [(u32, SampleWriter)],
         stop: &Stop,
     ) -> io::Result<()> {
         let end_at = bounds.duration.map_or(i64::MAX, |span| start.saturating_add(span.ns()));
@@ -213,19 +213,19 @@ impl Heap {
         limit: i64,
         round: usize,
         helper: &mut Helper,
-        writers: &mut [(u32, Writer)],
+        writers: &mut [(u32, SampleWriter)],
         stop: &Stop,
     ) -> u64 {
         let head = helper.shared_memory.head();
         let (count, page, mut skipped) = (head.done, head.page, head.skipped);
-        let own = Own { faults: head.faults, cpu_time: head.cpu_time };
+        let own = ListCounts { faults: head.faults, cpu_time: head.cpu_time };
         self.done.spent += head.spent;
         self.done.faults += head.faults;
         self.done.skipped += skipped;
         self.done.blocks += count;
         let blocks = &helper.shared_memory.blocks()[..count as usize];
         // The helper counts the missed periods of a batch: the longest block hid them.
-        let whole = |block: &Block| block.free[1] - block.malloc[0];
+        let whole = |block: &HeapBlock| block.free[1] - block.malloc[0];
         let longest = blocks.iter().map(whole).max().unwrap_or_default();
         for block in blocks {
             let missed = if whole(block) == longest { std::mem::take(&mut skipped) } else { 0 };
@@ -246,7 +246,7 @@ impl Heap {
         }
         if let Some(lists) = &mut self.lists {
             let own = Some(own).filter(|_| blocks.len() <= round);
-            blocks.chunks(round).for_each(|list: &[Block]| lists.take(list, page, own));
+            blocks.chunks(round).for_each(|list: &[HeapBlock]| lists.take(list, page, own));
         }
         count
     }
@@ -256,21 +256,26 @@ impl Heap {
         let Some(mut helper) = self.helper.take() else { return Ok(()) };
         let (mut writers, lists) = (std::mem::take(&mut self.writers), self.lists.take());
         let blocks = if self.requests.round > 1 { self.requests.round } else { WARM_UP };
-        let bounds =
-            Bounds { period: None, duration: None, left: blocks as u64, lists: 1, limit: i64::MAX };
+        let bounds = LoopBounds {
+            period: None,
+            duration: None,
+            left: blocks as u64,
+            lists: 1,
+            limit: i64::MAX,
+        };
         // Counters are reset; a ring would keep these samples.
-        let scratch = writers.iter().filter(|(_, writer)| matches!(writer, Writer::Ring(_)));
+        let scratch = writers.iter().filter(|(_, writer)| matches!(writer, SampleWriter::Ring(_)));
         let mut scratch: Vec<_> =
-            scratch.map(|(number, _)| (*number, Writer::Ring(ring(WARM_UP).0))).collect();
+            scratch.map(|(number, _)| (*number, SampleWriter::Ring(ring(WARM_UP).0))).collect();
         let into = if scratch.is_empty() { &mut writers } else { &mut scratch };
         let done = self.measure(bounds, &mut helper, 0, into, &Stop::default());
-        (self.writers, self.lists, self.done) = (writers, lists, Done::default());
+        (self.writers, self.lists, self.done) = (writers, lists, HeapTotals::default());
         self.helper = Some(helper);
         done.map_err(|why| why.to_string())
     }
 
     fn figures(&self) -> Vec<Figure> {
-        let Done { blocks, bytes, spent, faults, skipped } = self.done;
+        let HeapTotals { blocks, bytes, spent, faults, skipped } = self.done;
         let each = |number: f64| number / blocks.max(1) as f64;
         let title = "a request with everything around it (malloc, touch, free and six readings of \
                      the clock), mean";
@@ -311,7 +316,7 @@ fn allocator_table(helper: &Helper) -> Table {
     }
 }
 
-impl Task for Heap {
+impl ThreadTask for Heap {
     fn prepare(&mut self) -> Result<(), String> {
         let room = BATCH.max(self.requests.round);
         self.helper = Some(Helper::start(&self.allocator, room, false)?);
@@ -320,8 +325,8 @@ impl Task for Heap {
 
     fn lock_memory(&self) -> io::Result<()> {
         self.writers.iter().try_for_each(|(_, writer)| match writer {
-            Writer::Ring(producer) => memory::lock(producer.memory()),
-            Writer::Counter(writer) => writer.lock(),
+            SampleWriter::Ring(producer) => memory::lock(producer.memory()),
+            SampleWriter::Counter(writer) => writer.lock(),
         })
     }
 
@@ -337,7 +342,7 @@ impl Task for Heap {
     fn run(&mut self, start: i64) -> io::Result<()> {
         let mut writers = std::mem::take(&mut self.writers);
         for (_, writer) in &mut writers {
-            if let Writer::Counter(writer) = writer {
+            if let SampleWriter::Counter(writer) = writer {
                 writer.begin();
             }
         }
@@ -363,7 +368,7 @@ impl Task for Heap {
         };
         let is_glibc = helper.name.starts_with("glibc") && helper.instead.is_none();
         notes.validations = kernel::validations(&unused, flags, is_glibc);
-        let heaps: [(&str, Option<&Counted>); 2] = [
+        let heaps: [(&str, Option<&HeapCounts>); 2] = [
             ("heap not used before", unused.as_ref().ok()),
             ("heap that was measured", used.as_ref()),
         ];

@@ -89,7 +89,10 @@ impl Uring {
     /// `bytes` must be readable memory of `length` until this returns.
     #[inline(always)]
     pub unsafe fn write(&mut self, to: i32, bytes: *const u8, length: u32) -> i32 {
-        self.put(0, Request { op: OP_WRITE, flags: 0, to, at: bytes as u64, length, offset: 0 });
+        self.put(
+            0,
+            UringRequest { op: OP_WRITE, flags: 0, to, at: bytes as u64, length, offset: 0 },
+        );
         self.publish(1);
         if self.enter(1, 1) < 0 {
             return -1;
@@ -111,8 +114,11 @@ impl Uring {
         length: u32,
         offset: u64,
     ) -> i64 {
-        self.put(0, Request { op: OP_WRITE, flags: IO_LINK, to, at: bytes as u64, length, offset });
-        self.put(1, Request { op: OP_FSYNC, flags: 0, to, at: 0, length: 0, offset: 0 });
+        self.put(
+            0,
+            UringRequest { op: OP_WRITE, flags: IO_LINK, to, at: bytes as u64, length, offset },
+        );
+        self.put(1, UringRequest { op: OP_FSYNC, flags: 0, to, at: 0, length: 0, offset: 0 });
         self.publish(2);
         self.enter(2, 0)
     }
@@ -143,7 +149,7 @@ impl Uring {
 
     /// Fills the entry `ahead` entries after the last published one.
     #[inline(always)]
-    fn put(&mut self, ahead: u32, request: Request) {
+    fn put(&mut self, ahead: u32, request: UringRequest) {
         let sq = &self.params.sq_off;
         let tail = self.word(sq[SQ_TAIL]).load(Ordering::Relaxed).wrapping_add(ahead);
         let index = tail & self.word(sq[SQ_MASK]).load(Ordering::Relaxed);
@@ -207,7 +213,7 @@ impl Uring {
 }
 
 /// The used fields of a `struct io_uring_sqe`.
-struct Request {
+struct UringRequest {
     op: u8,
     flags: u8,
     to: i32,

@@ -19,24 +19,24 @@ mod timer;
 mod uio;
 mod watch;
 
-use super::measurement_loop::{Monotonic, Ticks};
+use super::measurement_loop::{LoopClock, Monotonic};
 use super::{MeasureConfig, PrepareError, Prepared};
 use crate::stop::Stop;
-use crate::thread::Task;
-use lanes::{Hops, Lanes, Passed};
-use membarrier::Target;
+use crate::thread::ThreadTask;
+use lanes::{Hops, IrqLanes, Passed};
+use membarrier::InterruptedCpu;
 use punctual_core::{CpuSet, Nanos, Notes};
 use punctual_plan::kinds::{IrqPlan, IrqSource};
-use punctual_record::interrupt::{Awaited, Stamps};
+use punctual_record::interrupt::{AwaitedInterrupt, InterruptStamps};
 use punctual_sys::attributes::{self, Scheduling};
-use raiser::{Go, Line, Raiser};
-use rows::{Row, Rows};
+use raiser::{AwaitableInterrupt, Go, Raiser};
+use rows::{InterruptRows, RowMatch};
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use threads::HandlerThread;
-use watch::{Source, Watch};
+use watch::{InterruptSource, InterruptWatch};
 
 /// Interrupts of warm-up before the first sample.
 const WARM_UP: u64 = 8;
@@ -55,10 +55,12 @@ pub(super) fn prepare(config: &MeasureConfig, plan: &IrqPlan) -> Result<Prepared
                 .into(),
         ));
     }
-    let Found { awaited, at, row, hops, line, target, source } =
+    let IrqSourceParts { awaited, at, row, hops, line, target, source } =
         find(plan, config, cpu).map_err(needs)?;
     let stamps = match awaited {
-        Some(awaited) => Stamps::start(awaited, at).map(Arc::new).map_err(|why| why.to_string()),
+        Some(awaited) => {
+            InterruptStamps::start(awaited, at).map(Arc::new).map_err(|why| why.to_string())
+        }
         None => Err(source.unstamped.to_owned()),
     };
     let way = match (plan.source, line, &stamps) {
@@ -66,9 +68,10 @@ pub(super) fn prepare(config: &MeasureConfig, plan: &IrqPlan) -> Result<Prepared
         (IrqSource::Membarrier, ..) => {
             Trigger::Membarrier { cpu: target.unwrap_or_default(), target: None }
         }
-        (IrqSource::SelfIpi, _, Ok(stamps)) => {
-            Trigger::Raised { line: Arc::new(doorbell::Doorbell(Arc::clone(stamps))), raiser: None }
-        }
+        (IrqSource::SelfIpi, _, Ok(stamps)) => Trigger::Raised {
+            line: Arc::new(doorbell::DoorbellIrq(Arc::clone(stamps))),
+            raiser: None,
+        },
         (IrqSource::SelfIpi, _, Err(why)) => {
             return Err(needs(format!("only BPF can raise this interrupt: {why}")));
         }
@@ -81,11 +84,16 @@ pub(super) fn prepare(config: &MeasureConfig, plan: &IrqPlan) -> Result<Prepared
         (_, None, _) => return Err(needs("this source has no line".to_owned())),
     };
     let handlers = threads::of_row(&row);
-    let (lanes, sources) = Lanes::of(config, hops, plan.period, cpu);
+    let (lanes, sources) = IrqLanes::of(config, hops, plan.period, cpu);
     let raised = Arc::new(AtomicU64::new(0));
     let line = if let Trigger::Raised { line, .. } = &way { Some(Arc::clone(line)) } else { None };
-    let watch =
-        Watch::new(&source, stamps.clone(), Rows { row, cpu: at }, Arc::clone(&raised), line);
+    let watch = InterruptWatch::new(
+        &source,
+        stamps.clone(),
+        InterruptRows { row, cpu: at },
+        Arc::clone(&raised),
+        line,
+    );
     let waiter = Waiter {
         name: config.name.clone(),
         series: config.series.iter().map(|series| series.name.clone()).collect(),
@@ -105,22 +113,26 @@ pub(super) fn prepare(config: &MeasureConfig, plan: &IrqPlan) -> Result<Prepared
 }
 
 /// The parts of a source.
-struct Found {
+struct IrqSourceParts {
     /// The event to be recorded, and its only CPU.
-    awaited: Option<Awaited>,
+    awaited: Option<AwaitedInterrupt>,
     at: Option<u32>,
     /// The row of its independent count.
-    row: Row,
+    row: RowMatch,
     hops: Hops,
-    line: Option<Arc<dyn Line>>,
+    line: Option<Arc<dyn AwaitableInterrupt>>,
     /// The CPU of `membarrier`.
     target: Option<u32>,
-    source: Source,
+    source: InterruptSource,
 }
 
-fn find(plan: &IrqPlan, config: &MeasureConfig, cpu: Option<u32>) -> Result<Found, String> {
-    let source = Source::of(plan.source);
-    let found = |awaited, at, row, hops, source| Found {
+fn find(
+    plan: &IrqPlan,
+    config: &MeasureConfig,
+    cpu: Option<u32>,
+) -> Result<IrqSourceParts, String> {
+    let source = InterruptSource::of(plan.source);
+    let found = |awaited, at, row, hops, source| IrqSourceParts {
         awaited: Some(awaited),
         at,
         row,
@@ -129,10 +141,10 @@ fn find(plan: &IrqPlan, config: &MeasureConfig, cpu: Option<u32>) -> Result<Foun
         target: None,
         source,
     };
-    let described = |words| Row::Described(words);
+    let described = |words| RowMatch::Described(words);
     Ok(match plan.source {
         IrqSource::Timer if cfg!(target_arch = "x86_64") => found(
-            Awaited::Timer { irq: None },
+            AwaitedInterrupt::Timer { irq: None },
             cpu,
             described("Local timer interrupts"),
             Hops::Timer,
@@ -140,21 +152,25 @@ fn find(plan: &IrqPlan, config: &MeasureConfig, cpu: Option<u32>) -> Result<Foun
         ),
         IrqSource::Timer => {
             let irq = rows::number_of("arch_timer");
-            let row = irq.map_or(described("arch_timer"), Row::Number);
-            Found {
-                awaited: irq.map(|irq| Awaited::Timer { irq: Some(irq) }),
-                ..found(Awaited::IrqWork, cpu, row, Hops::Timer, source)
+            let row = irq.map_or(described("arch_timer"), RowMatch::Number);
+            IrqSourceParts {
+                awaited: irq.map(|irq| AwaitedInterrupt::Timer { irq: Some(irq) }),
+                ..found(AwaitedInterrupt::IrqWork, cpu, row, Hops::Timer, source)
             }
         }
-        IrqSource::SelfIpi => {
-            found(Awaited::IrqWork, cpu, described("IRQ work interrupts"), Hops::Raised, source)
-        }
+        IrqSource::SelfIpi => found(
+            AwaitedInterrupt::IrqWork,
+            cpu,
+            described("IRQ work interrupts"),
+            Hops::Raised,
+            source,
+        ),
         IrqSource::Membarrier => {
             let target = target(plan, config, cpu)?;
             let row = described("Function call interrupts");
-            Found {
+            IrqSourceParts {
                 target: Some(target),
-                ..found(Awaited::FunctionCall, Some(target), row, Hops::Raised, source)
+                ..found(AwaitedInterrupt::FunctionCall, Some(target), row, Hops::Raised, source)
             }
         }
         IrqSource::Uio | IrqSource::Edu => {
@@ -165,20 +181,32 @@ fn find(plan: &IrqPlan, config: &MeasureConfig, cpu: Option<u32>) -> Result<Foun
             } else {
                 uio::Uio::open(device.ok_or("it has no device")?)?
             };
-            let row = uio.irq.map_or_else(|| Row::Handler(uio.driver.clone()), Row::Number);
+            let row =
+                uio.irq.map_or_else(|| RowMatch::Handler(uio.driver.clone()), RowMatch::Number);
             let source = source.device(format!("/dev/{} ({})", uio.node, uio.driver), uio.irq);
-            let awaited = uio.irq.map(|irq| Awaited::Device { irq });
+            let awaited = uio.irq.map(|irq| AwaitedInterrupt::Device { irq });
             let hops = if edu { Hops::Raised } else { Hops::Thread };
-            Found { awaited, at: None, row, hops, line: Some(Arc::new(uio)), target: None, source }
+            IrqSourceParts {
+                awaited,
+                at: None,
+                row,
+                hops,
+                line: Some(Arc::new(uio)),
+                target: None,
+                source,
+            }
         }
         IrqSource::Parport => {
             let device = plan.device.as_deref().unwrap_or(Path::new("/dev/parport0"));
             let port = parport::Parport::open(device)?;
             let (irq, name) = (port.irq, device.display().to_string());
-            let row = Row::Number(irq);
+            let row = RowMatch::Number(irq);
             let source = source.device(name, Some(irq));
-            let awaited = Awaited::Device { irq };
-            Found { line: Some(Arc::new(port)), ..found(awaited, None, row, Hops::Raised, source) }
+            let awaited = AwaitedInterrupt::Device { irq };
+            IrqSourceParts {
+                line: Some(Arc::new(port)),
+                ..found(awaited, None, row, Hops::Raised, source)
+            }
         }
         IrqSource::Gpio => {
             let lines = (plan.out_line.unwrap_or_default(), plan.in_line.unwrap_or_default());
@@ -187,10 +215,10 @@ fn find(plan: &IrqPlan, config: &MeasureConfig, cpu: Option<u32>) -> Result<Foun
                 lines.0,
                 lines.1,
             )?;
-            let row = Row::Handler(gpio.consumer.clone());
+            let row = RowMatch::Handler(gpio.consumer.clone());
             let source =
                 source.device(format!("{}, line {} to line {}", gpio.chip, lines.0, lines.1), None);
-            Found {
+            IrqSourceParts {
                 awaited: None,
                 at: None,
                 row,
@@ -224,8 +252,8 @@ fn target(plan: &IrqPlan, config: &MeasureConfig, own: Option<u32>) -> Result<u3
 /// The method of raising and awaiting an interrupt.
 enum Trigger {
     Timer,
-    Membarrier { cpu: u32, target: Option<Target> },
-    Raised { line: Arc<dyn Line>, raiser: Option<Raiser> },
+    Membarrier { cpu: u32, target: Option<InterruptedCpu> },
+    Raised { line: Arc<dyn AwaitableInterrupt>, raiser: Option<Raiser> },
 }
 
 struct Waiter {
@@ -236,20 +264,20 @@ struct Waiter {
     period: Nanos,
     duration: Option<Nanos>,
     stop: Arc<Stop>,
-    source: Source,
+    source: InterruptSource,
     /// The threads that run the handler, if any.
     handlers: Vec<HandlerThread>,
-    stamps: Result<Arc<Stamps>, String>,
+    stamps: Result<Arc<InterruptStamps>, String>,
     way: Trigger,
     /// Absent while it runs.
-    lanes: Option<Lanes>,
+    lanes: Option<IrqLanes>,
     /// Interrupts raised so far, for the observer.
     raised: Arc<AtomicU64>,
 }
 
 impl Waiter {
     /// Measures interrupts one after the other, each a sample, until an end condition.
-    fn measure(&mut self, lanes: &mut Lanes, go: Go, stop: &Arc<Stop>) -> io::Result<()> {
+    fn measure(&mut self, lanes: &mut IrqLanes, go: Go, stop: &Arc<Stop>) -> io::Result<()> {
         let Waiter { way, stamps, raised, source, .. } = self;
         let stamps = stamps.as_deref().ok();
         match way {
@@ -284,7 +312,7 @@ impl Waiter {
     }
 
     /// Unmeasured interrupts from now on, at this distance at most.
-    fn spare(&mut self, count: u64, period: Nanos) -> io::Result<Lanes> {
+    fn spare(&mut self, count: u64, period: Nanos) -> io::Result<IrqLanes> {
         let Some(lanes) = &self.lanes else { return Err(io::Error::other("it has not ended")) };
         let mut scratch = lanes.scratch(count);
         // A slow line, such as one with an opto-coupler, gets its real period. Otherwise the first
@@ -310,7 +338,7 @@ impl Waiter {
     }
 }
 
-impl Task for Waiter {
+impl ThreadTask for Waiter {
     fn prepare(&mut self) -> Result<(), String> {
         let here = self.cpu.map(|cpu| CpuSet::single(cpu as usize));
         if let Some(cpu) = &here {
@@ -325,7 +353,9 @@ impl Task for Waiter {
             (self.scheduling, threads::below(self.scheduling, &self.handlers));
         match &mut self.way {
             Trigger::Timer => return Ok(()),
-            Trigger::Membarrier { cpu, target } => *target = Some(Target::start(*cpu, scheduling)?),
+            Trigger::Membarrier { cpu, target } => {
+                *target = Some(InterruptedCpu::start(*cpu, scheduling)?)
+            }
             Trigger::Raised { line, raiser } => {
                 *raiser = Some(Raiser::start(Arc::clone(line), stamps, here, below)?);
             }
@@ -336,7 +366,7 @@ impl Task for Waiter {
     }
 
     fn lock_memory(&self) -> io::Result<()> {
-        self.lanes.as_ref().map_or(Ok(()), Lanes::lock)
+        self.lanes.as_ref().map_or(Ok(()), IrqLanes::lock)
     }
 
     fn warm_up(&mut self) {

@@ -1,15 +1,15 @@
 //! The loop of workloads that repeat one operation: its start, its pacing, its end conditions.
 
-use crate::sink::Sink;
+use crate::sink::SampleSink;
 use crate::stop::Stop;
-use crate::thread::ThreadPlan;
+use crate::thread::ThreadSettings;
 use crate::workload::{MeasureConfig, SeriesConfig};
 use punctual_core::Nanos;
 use punctual_sys::attributes::current_cpu;
 use punctual_sys::clock;
 
 /// A clock that a loop is compiled for.
-pub trait Ticks {
+pub trait LoopClock {
     /// The current reading of the clock.
     fn now(&self) -> i64;
     /// A reading on CLOCK_MONOTONIC, in ns. Must not be called between two readings.
@@ -27,7 +27,7 @@ pub trait Ticks {
 #[derive(Clone, Copy, Debug)]
 pub struct Monotonic;
 
-impl Ticks for Monotonic {
+impl LoopClock for Monotonic {
     #[inline(always)]
     fn now(&self) -> i64 {
         clock::read(libc::CLOCK_MONOTONIC)
@@ -76,7 +76,7 @@ pub struct MeasurementLoop {
 
 /// The result of a loop.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Taken {
+pub struct LoopResult {
     pub samples: u64,
     /// Periods that passed while a sample took longer than one; they have no sample.
     pub skipped: u64,
@@ -91,7 +91,7 @@ impl MeasurementLoop {
             duration: config.duration,
             samples: config.samples.unwrap_or(u64::MAX),
             limit: config.stop_above.map_or(i64::MAX, Nanos::ns),
-            only_cpu: config.threads.get(series.thread).and_then(ThreadPlan::only_cpu),
+            only_cpu: config.threads.get(series.thread).and_then(ThreadSettings::only_cpu),
         }
     }
 
@@ -110,7 +110,7 @@ impl MeasurementLoop {
     /// Runs the loop from `start` on: `before` is not timed, `act` is. There is nothing else
     /// between the two readings of the clock.
     #[inline(always)]
-    pub fn run<T: Ticks, S: Sink>(
+    pub fn run<T: LoopClock, S: SampleSink>(
         &self,
         start: i64,
         ticks: &T,
@@ -118,8 +118,8 @@ impl MeasurementLoop {
         stop: &Stop,
         mut before: impl FnMut(),
         mut act: impl FnMut(),
-    ) -> Taken {
-        let mut taken = Taken::default();
+    ) -> LoopResult {
+        let mut taken = LoopResult::default();
         let end_at = self.duration.map_or(i64::MAX, |span| start.saturating_add(span.ns()));
         let mut next = start;
         let mut now = ticks.ns(ticks.now());
@@ -182,7 +182,7 @@ impl MeasurementLoop {
 mod tests {
     use super::*;
     use crate::sink::SampleSource;
-    use crate::workload::simulated::Simulated;
+    use crate::workload::simulated::SteppedClock;
 
     fn measurement_loop(pacing: Pacing) -> MeasurementLoop {
         MeasurementLoop {
@@ -197,9 +197,9 @@ mod tests {
 
     fn spans(
         measurement_loop: &MeasurementLoop,
-        act: impl Fn(&Simulated),
-    ) -> (Vec<(i64, i64)>, Taken) {
-        let ticks = Simulated::default();
+        act: impl Fn(&SteppedClock),
+    ) -> (Vec<(i64, i64)>, LoopResult) {
+        let ticks = SteppedClock::default();
         let (mut ring, mut reader) = crate::ring::ring(64);
         let taken =
             measurement_loop.run(1_000, &ticks, &mut ring, &Stop::default(), || (), || act(&ticks));
@@ -213,7 +213,7 @@ mod tests {
     fn a_sample_covers_the_action_and_one_clock_reading() {
         let (back_to_back, taken) =
             spans(&measurement_loop(Pacing::BackToBack { rest: Nanos::ZERO }), |t| t.pass(100));
-        assert_eq!(taken, Taken { samples: 4, skipped: 0 });
+        assert_eq!(taken, LoopResult { samples: 4, skipped: 0 });
         assert!(back_to_back.iter().all(|(_, span)| *span == 105), "{back_to_back:?}");
     }
 
@@ -223,7 +223,7 @@ mod tests {
             let longer = if t.peek() < 2_000 { 2_500 } else { 10 };
             t.pass(longer);
         });
-        assert_eq!(taken, Taken { samples: 4, skipped: 1 });
+        assert_eq!(taken, LoopResult { samples: 4, skipped: 1 });
         assert_eq!(
             periodic.iter().map(|(begin, _)| begin / 1_000).collect::<Vec<_>>(),
             [1, 3, 4, 5]
@@ -235,7 +235,7 @@ mod tests {
         let rest = Nanos::MILLI;
         let long =
             MeasurementLoop { samples: 1_000, ..measurement_loop(Pacing::BackToBack { rest }) };
-        let ticks = Simulated::default();
+        let ticks = SteppedClock::default();
         let mut rested = Vec::new();
         let mut last = None;
         let (mut sink, _source) = crate::sink::ring(Nanos::MILLI);
@@ -269,7 +269,7 @@ mod tests {
             ..measurement_loop(Pacing::BackToBack { rest: Nanos::ZERO })
         };
         assert_eq!(spans(&timed, |t| t.pass(90)).1.samples, 3);
-        let ticks = Simulated::default();
+        let ticks = SteppedClock::default();
         let (mut sink, source) = crate::sink::ring(Nanos::MILLI);
         let stop = Stop::default();
         let limited = MeasurementLoop { limit: 50, series: 7, samples: u64::MAX, ..timed };

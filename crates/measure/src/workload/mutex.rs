@@ -9,19 +9,19 @@ mod lock;
 mod notes;
 mod segment;
 
-use super::measurement_loop::{Monotonic, Pacing, Ticks};
+use super::measurement_loop::{LoopClock, Monotonic, Pacing};
 use super::{MeasureConfig, Observer, PrepareError, Prepared};
 use crate::binned_counter::CounterWriter;
-use crate::sink::{self, Sink};
+use crate::sink::{self, SampleSink};
 use crate::stop::Stop;
-use crate::thread::{Task, ThreadPlan};
-use arena::{Arena, LOG, Size, now};
+use crate::thread::{ThreadSettings, ThreadTask};
+use arena::{Arena, ArenaSize, LOG, now};
 use lock::Grant;
 use punctual_core::{Fact, Nanos, Notes};
 use punctual_plan::kinds::{MutexPlan, Sums};
 use punctual_sys::attributes::current_cpu;
 use punctual_sys::usage::Usage;
-use segment::Segment;
+use segment::MutexSegment;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -36,16 +36,16 @@ pub(super) fn prepare(config: &MeasureConfig, plan: &MutexPlan) -> Result<Prepar
     let needs = |why| PrepareError::Needs(format!("this lock is unavailable: {why}"));
     let threads = config.threads.len();
     let rests = config.threads.iter().any(|thread| thread.scheduling.policy.is_real_time());
-    let shared = Size { threads, log: LOG, rounds: plan.rounds, rests };
+    let shared = ArenaSize { threads, log: LOG, rounds: plan.rounds, rests };
     let arena = Arc::new(Arena::new(plan, shared, Arc::clone(&config.stop)).map_err(needs)?);
-    let segment = Arc::new(Segment::new(plan, threads).map_err(needs)?);
+    let segment = Arc::new(MutexSegment::new(plan, threads).map_err(needs)?);
     let outcomes: Outcomes = Arc::default();
-    let (mut tasks, mut sources): (Vec<Box<dyn Task>>, _) = (Vec::new(), Vec::new());
+    let (mut tasks, mut sources): (Vec<Box<dyn ThreadTask>>, _) = (Vec::new(), Vec::new());
     for (me, series) in config.series.iter().enumerate() {
         let (writer, source) = sink::binned_counter(series.shape);
         let alone = MutexPlan { terms: WARM_UP, rounds: 2, hold: Nanos::ZERO, ..plan.clone() };
-        let size = Size { threads: 1, log: WARM_UP as usize, rounds: 2, rests: false };
-        let only_cpu = config.threads.get(series.thread).and_then(ThreadPlan::only_cpu);
+        let size = ArenaSize { threads: 1, log: WARM_UP as usize, rounds: 2, rests: false };
+        let only_cpu = config.threads.get(series.thread).and_then(ThreadSettings::only_cpu);
         tasks.push(Box::new(Competitor {
             me: me as u32,
             plan: plan.clone(),
@@ -61,18 +61,19 @@ pub(super) fn prepare(config: &MeasureConfig, plan: &MutexPlan) -> Result<Prepar
             rests,
             stop: Arc::clone(&config.stop),
             waits: Waits::new(),
-            outcome: Outcome::default(),
+            outcome: ThreadOutcome::default(),
             outcomes: Arc::clone(&outcomes),
         }));
         sources.push(source);
     }
     let names = config.series.iter().map(|series| series.name.clone()).collect();
-    let observer = Box::new(notes::Account { plan: plan.clone(), arena, segment, names, outcomes });
+    let observer =
+        Box::new(notes::LockAccount { plan: plan.clone(), arena, segment, names, outcomes });
     Ok(Prepared { tasks, sources, observer })
 }
 
 /// The outcomes of all threads, by index.
-type Outcomes = Arc<Mutex<Vec<(usize, Waits, Outcome)>>>;
+type Outcomes = Arc<Mutex<Vec<(usize, Waits, ThreadOutcome)>>>;
 
 /// The waits of a thread.
 struct Waits {
@@ -98,7 +99,7 @@ struct Waits {
 }
 
 /// Observes a thread's requests; empty during the measurement.
-trait Requests: Sink {
+trait RequestObserver: SampleSink {
     /// A round begins, after this many.
     #[inline(always)]
     fn round(&mut self, _rounds: u64, _barrier_calls: u64) {}
@@ -110,14 +111,14 @@ trait Requests: Sink {
     fn granted(&mut self, _meanwhile: u64) {}
 }
 
-impl Requests for CounterWriter {}
+impl RequestObserver for CounterWriter {}
 
 /// The outcome of a thread.
 #[derive(Default)]
-struct Outcome {
+struct ThreadOutcome {
     usage: Usage,
     gave_up: bool,
-    counted: Option<segment::Counted>,
+    counted: Option<segment::ThreadCounts>,
 }
 
 impl Waits {
@@ -153,8 +154,8 @@ impl Waits {
     /// Accounts a wait that has ended; returns how often others took the lock meanwhile, as far
     /// back as is known: since the ticket was drawn, else since the clock reading before the
     /// request. Copies the holders if it is the longest so far; allocates nothing.
-    fn note(&mut self, arena: &Arena, request: Request, grant: Grant) -> u64 {
-        let Request { asked, number, begin, end } = request;
+    fn note(&mut self, arena: &Arena, request: LockRequest, grant: Grant) -> u64 {
+        let LockRequest { asked, number, begin, end } = request;
         let wait = end - begin;
         self.acquisitions += 1;
         self.sum += wait;
@@ -192,7 +193,7 @@ impl Waits {
 }
 
 /// A wait that has ended.
-struct Request {
+struct LockRequest {
     /// Acquisitions at its beginning.
     asked: u64,
     /// The number of its own acquisition.
@@ -206,7 +207,7 @@ struct Competitor {
     plan: MutexPlan,
     arena: Arc<Arena>,
     warm: Arena,
-    segment: Arc<Segment>,
+    segment: Arc<MutexSegment>,
     writer: Option<CounterWriter>,
     series: u32,
     samples: u64,
@@ -216,12 +217,12 @@ struct Competitor {
     rests: bool,
     stop: Arc<Stop>,
     waits: Waits,
-    outcome: Outcome,
+    outcome: ThreadOutcome,
     outcomes: Outcomes,
 }
 
 /// Runs rounds in an arena.
-struct Rounds<'a, S> {
+struct ArenaRounds<'a, S> {
     arena: &'a Arena,
     waits: &'a mut Waits,
     sink: &'a mut S,
@@ -238,7 +239,7 @@ struct Rounds<'a, S> {
     barrier_calls: u64,
 }
 
-impl<S: Requests> Rounds<'_, S> {
+impl<S: RequestObserver> ArenaRounds<'_, S> {
     fn run(&mut self, terms: u64, sums: Sums) {
         let (arena, width) = (self.arena, 1.0 / terms as f64);
         'rounds: while arena.meet(&mut self.barrier_calls) {
@@ -289,7 +290,8 @@ impl<S: Requests> Rounds<'_, S> {
         arena.lock.unlock();
         if self.left > 0 {
             self.sink.put(begin, end, self.only_cpu.unwrap_or_else(current_cpu));
-            let meanwhile = self.waits.note(arena, Request { asked, number, begin, end }, grant);
+            let meanwhile =
+                self.waits.note(arena, LockRequest { asked, number, begin, end }, grant);
             self.sink.granted(meanwhile);
             if end - begin > self.limit {
                 self.stop.trip(self.series);
@@ -314,13 +316,13 @@ impl<S: Requests> Rounds<'_, S> {
 }
 
 impl Competitor {
-    fn rounds<'a, S: Requests>(
+    fn rounds<'a, S: RequestObserver>(
         &'a self,
         arena: &'a Arena,
         waits: &'a mut Waits,
         sink: &'a mut S,
-    ) -> Rounds<'a, S> {
-        Rounds {
+    ) -> ArenaRounds<'a, S> {
+        ArenaRounds {
             arena,
             waits,
             sink,
@@ -339,7 +341,7 @@ impl Competitor {
     }
 }
 
-impl Task for Competitor {
+impl ThreadTask for Competitor {
     fn lock_memory(&self) -> io::Result<()> {
         self.writer.as_ref().map_or(Ok(()), CounterWriter::lock)
     }
@@ -398,7 +400,7 @@ impl Task for Competitor {
     }
 }
 
-impl Observer for notes::Account {
+impl Observer for notes::LockAccount {
     fn after(&mut self) -> Notes {
         self.notes()
     }

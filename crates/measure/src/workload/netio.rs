@@ -5,24 +5,24 @@
 
 mod line;
 
-use super::measurement_loop::{MeasurementLoop, Monotonic, Pacing, Taken, Ticks};
+use super::measurement_loop::{LoopClock, LoopResult, MeasurementLoop, Monotonic, Pacing};
 use super::storage::batch_queue::{self, BatchProducer};
-use super::storage::file::{self, Record, RecordFile};
-use super::storage::place::Place;
-use super::storage::writer::{Running, Writer};
-use super::storage::{Watch, report};
+use super::storage::file::{self, RecordBuffer, RecordFile};
+use super::storage::place::StoragePlace;
+use super::storage::writer::{RunningWriter, StorageWriter};
+use super::storage::{DeviceWatch, report};
 use super::{MeasureConfig, NoObserver, Observer, PrepareError, Prepared, clock_cost};
 use crate::ring::{Producer, ring};
-use crate::sink::{self, Sink};
+use crate::sink::{self, SampleSink};
 use crate::stop::Stop;
-use crate::thread::Task;
+use crate::thread::ThreadTask;
 use aes::Aes128;
 use ctr::Ctr128BE;
 use ctr::cipher::{KeyIvInit, StreamCipher, StreamCipherSeek};
-use line::{Line, Missing};
+use line::{NetworkLine, NoMessage};
 use punctual_core::{Bytes, Fact, Figure, Finding, Notes, Severity, Tolerance, Validation};
 use punctual_plan::kinds::{Cipher, NetioPlan, RequestAt, StorageMode, StoragePlan, Writing};
-use punctual_record::perf::Counter;
+use punctual_record::perf::PerfCounter;
 use punctual_sys::attributes::current_cpu;
 use punctual_sys::memory;
 use std::cell::Cell;
@@ -52,15 +52,15 @@ pub(super) fn prepare(config: &MeasureConfig, plan: &NetioPlan) -> Result<Prepar
     let measurement_loop = MeasurementLoop::of(config, first, Pacing::Periodic(plan.period));
     let (work, observer) =
         work(config, plan, &measurement_loop, &mut producers).map_err(PrepareError::Needs)?;
-    let line = Line::open(plan).map_err(PrepareError::Needs)?;
+    let line = NetworkLine::open(plan).map_err(PrepareError::Needs)?;
     let netio = Netio {
         subject: config.name.clone(),
         plan: plan.clone(),
         measurement_loop,
-        hands: TaskState {
+        hands: NetTaskState {
             line,
             cipher: encryption(plan, config.seed),
-            message: Record::new(plan.message.get() as usize),
+            message: RecordBuffer::new(plan.message.get() as usize),
             work,
             came: 0,
             ahead: plan.request == RequestAt::Last,
@@ -69,7 +69,7 @@ pub(super) fn prepare(config: &MeasureConfig, plan: &NetioPlan) -> Result<Prepar
         producers,
         stop: Arc::clone(&config.stop),
         before: Err("it did not start".to_owned()),
-        done: Done::default(),
+        done: TaskResult::default(),
         own: {
             let mut own = vec![1; KEPT.min(config.samples.unwrap_or(u64::MAX) as usize)];
             own.clear();
@@ -85,13 +85,13 @@ fn work(
     plan: &NetioPlan,
     measurement_loop: &MeasurementLoop,
     producers: &mut Vec<Producer>,
-) -> Result<(Work, Box<dyn Observer>), String> {
+) -> Result<(NetWork, Box<dyn Observer>), String> {
     if plan.writing == Writing::None {
-        return Ok((Work::Nothing, Box::new(NoObserver)));
+        return Ok((NetWork::Nothing, Box::new(NoObserver)));
     }
     let (direct, forced) = (plan.writing == Writing::Direct, plan.writing == Writing::Forced);
     let file = file::opened(&plan.directory)?;
-    let place = Place::of(&file, &plan.directory);
+    let place = StoragePlace::of(&file, &plan.directory);
     let on = |why: String| format!("on {} in {}: {why}", place.kind(), plan.directory.display());
     let as_storage = StoragePlan {
         mode: if forced { StorageMode::Forced } else { StorageMode::Direct },
@@ -103,24 +103,24 @@ fn work(
     };
     let mut record_file = RecordFile::new(file, &as_storage).map_err(on)?;
     let at_once = plan.message.get() as usize * if direct { 1 } else { plan.batch as usize };
-    record_file.try_once(&Monotonic, Record::new(at_once).bytes()).map_err(on)?;
+    record_file.try_once(&Monotonic, RecordBuffer::new(at_once).bytes()).map_err(on)?;
     let records = Arc::new(AtomicU64::new(0));
     // Data that is already written when sync(2) runs needs no write.
     let forced_records = forced && plan.forcing != punctual_plan::kinds::Forcing::Sync;
-    let watch = Watch::new(
+    let watch = DeviceWatch::new(
         place,
         forced_records.then(|| Arc::clone(&records)),
         forced,
         config.name.clone(),
     );
     if direct {
-        return Ok((Work::Writes(record_file), Box::new(watch)));
+        return Ok((NetWork::Writes(record_file), Box::new(watch)));
     }
     let (queue, batches) =
         batch_queue::batch_queue(plan.message.get() as usize, plan.batch as usize);
     let last = config.series.last().map_or(measurement_loop.series, |series| series.number);
     let (subject, stop) = (config.name.clone(), Arc::clone(&config.stop));
-    let writer = Writer {
+    let writer = StorageWriter {
         record_file,
         batches,
         bytes: at_once,
@@ -131,10 +131,10 @@ fn work(
         records,
     };
     let start = |producer| {
-        Running::start(writer, producer).map_err(|why| format!("no writer thread: {why}"))
+        RunningWriter::start(writer, producer).map_err(|why| format!("no writer thread: {why}"))
     };
     let writer = producers.pop().map(start).transpose()?;
-    Ok((Work::Collects { queue, writer, held: 0 }, Box::new(watch)))
+    Ok((NetWork::Collects { queue, writer, held: 0 }, Box::new(watch)))
 }
 
 type Encryption = Ctr128BE<Aes128>;
@@ -146,12 +146,12 @@ fn encryption(plan: &NetioPlan, seed: u64) -> Option<Encryption> {
 }
 
 /// The processing of a message.
-enum Work {
+enum NetWork {
     Writes(RecordFile),
     Collects {
         queue: BatchProducer,
         /// Present until the task has ended.
-        writer: Option<Running>,
+        writer: Option<RunningWriter>,
         /// Messages that were collected but not written, because the last batch was incomplete.
         held: u64,
     },
@@ -188,11 +188,11 @@ impl Spans {
     }
 }
 
-struct TaskState {
-    line: Line,
+struct NetTaskState {
+    line: NetworkLine,
     cipher: Option<Encryption>,
-    message: Record,
-    work: Work,
+    message: RecordBuffer,
+    work: NetWork,
     /// The number of the last received message.
     came: u64,
     /// Whether a message is requested in the cycle before its own.
@@ -201,13 +201,13 @@ struct TaskState {
     requested: bool,
 }
 
-impl TaskState {
+impl NetTaskState {
     /// One message, with a reading of the clock between its parts.
     #[inline(always)]
-    fn one(&mut self, stop: &Stop) -> Result<Spans, Missing> {
+    fn one(&mut self, stop: &Stop) -> Result<Spans, NoMessage> {
         let begin = Monotonic.now();
         self.request()?;
-        let TaskState { line, cipher, message, work, came, ahead, requested } = self;
+        let NetTaskState { line, cipher, message, work, came, ahead, requested } = self;
         let mut spans = Spans::default();
         let sent = Monotonic.now();
         spans.add([begin, sent]);
@@ -221,7 +221,7 @@ impl TaskState {
             spans.add([received, Monotonic.now()]);
         }
         match work {
-            Work::Writes(record_file) => {
+            NetWork::Writes(record_file) => {
                 if let Some([begin, opened, written, _, closed]) =
                     record_file.write(&Monotonic, message.bytes())
                 {
@@ -230,14 +230,14 @@ impl TaskState {
                     spans.add([written, closed]);
                 }
             }
-            Work::Collects { queue, writer, .. } => {
+            NetWork::Collects { queue, writer, .. } => {
                 if queue.put(message.bytes())
                     && let Some(writer) = writer
                 {
                     writer.thread().unpark();
                 }
             }
-            Work::Nothing => {}
+            NetWork::Nothing => {}
         }
         if *ahead {
             let begin = Monotonic.now();
@@ -249,7 +249,7 @@ impl TaskState {
 
     /// Requests a message, unless one has been requested.
     #[inline(always)]
-    fn request(&mut self) -> Result<(), Missing> {
+    fn request(&mut self) -> Result<(), NoMessage> {
         if !self.requested {
             self.line.send()?;
             self.requested = true;
@@ -267,7 +267,7 @@ impl TaskState {
     /// System calls of the calling thread so far.
     fn calls(&self) -> u64 {
         // Open, write, close.
-        let written = if let Work::Writes(record_file) = &self.work {
+        let written = if let NetWork::Writes(record_file) = &self.work {
             3 * record_file.count.records
         } else {
             0
@@ -277,7 +277,7 @@ impl TaskState {
 
     /// Redirects batches to another queue: the writer is not involved.
     fn swap_queue(&mut self, other: &mut BatchProducer) {
-        if let Work::Collects { queue, .. } = &mut self.work {
+        if let NetWork::Collects { queue, .. } = &mut self.work {
             std::mem::swap(queue, other);
         }
     }
@@ -290,8 +290,8 @@ impl TaskState {
 
 /// The result of the task.
 #[derive(Default)]
-struct Done {
-    taken: Taken,
+struct TaskResult {
+    taken: LoopResult,
     lost: u64,
     broken: Option<io::Error>,
     /// Bytes before the run.
@@ -304,7 +304,7 @@ struct Done {
 }
 
 /// Turns a received message into samples.
-struct Received<'a, S> {
+struct MessageSampler<'a, S> {
     sink: &'a mut S,
     came: &'a Cell<bool>,
     /// The time spent waiting for it.
@@ -313,7 +313,7 @@ struct Received<'a, S> {
     own: &'a mut Vec<i64>,
 }
 
-impl<S: Sink> Received<'_, S> {
+impl<S: SampleSink> MessageSampler<'_, S> {
     #[inline(always)]
     fn keep_own(&mut self, begin: i64, end: i64) {
         if self.own.len() < self.own.capacity() {
@@ -322,7 +322,7 @@ impl<S: Sink> Received<'_, S> {
     }
 }
 
-impl<S: Sink> Sink for Received<'_, S> {
+impl<S: SampleSink> SampleSink for MessageSampler<'_, S> {
     #[inline(always)]
     fn put(&mut self, begin: i64, end: i64, cpu: u32) {
         if self.came.get() {
@@ -343,7 +343,7 @@ struct Netio {
     subject: String,
     plan: NetioPlan,
     measurement_loop: MeasurementLoop,
-    hands: TaskState,
+    hands: NetTaskState,
     /// The series `whole`, then those of the task's parts. Dropped at the end, which ends the
     /// series.
     producers: Vec<Producer>,
@@ -351,7 +351,7 @@ struct Netio {
     /// The bytes that this thread had read and written, by the kernel's count, before the first
     /// message.
     before: Result<Moved, String>,
-    done: Done,
+    done: TaskResult,
     /// The own time of each message, without waiting.
     own: Vec<i64>,
 }
@@ -363,14 +363,14 @@ impl Netio {
         start: i64,
         producers: &mut [Producer],
         stop: &Stop,
-    ) -> Done {
-        let mut done = Done::default();
+    ) -> TaskResult {
+        let mut done = TaskResult::default();
         let Some((whole, parts)) = producers.split_first_mut() else { return done };
         let (last, came) = (Cell::new(None::<Spans>), Cell::new(false));
         let hands = &mut self.hands;
         let (mut lost, mut broken, waited) = (0, None, Cell::new(0));
         if hands.ahead
-            && let Err(Missing::Broken(why)) = hands.request()
+            && let Err(NoMessage::Broken(why)) = hands.request()
         {
             broken = Some(why);
             stop.ask();
@@ -389,9 +389,9 @@ impl Netio {
                     waited.set(end - begin);
                     last.set(Some(spans));
                 }
-                Err(Missing::Lost) => lost += 1,
-                Err(Missing::Stopped) => {}
-                Err(Missing::Broken(why)) => {
+                Err(NoMessage::Lost) => lost += 1,
+                Err(NoMessage::Stopped) => {}
+                Err(NoMessage::Broken(why)) => {
                     // There will be no more messages.
                     broken = Some(why);
                     stop.ask();
@@ -399,7 +399,7 @@ impl Netio {
             }
         };
         let own = &mut self.own;
-        let mut sink = Received { sink: whole, came: &came, waited: &waited, own };
+        let mut sink = MessageSampler { sink: whole, came: &came, waited: &waited, own };
         done.taken = measurement_loop.run(start, &Monotonic, &mut sink, stop, before, act);
         if let Some(spans) = last.take() {
             spans.hand_on(parts);
@@ -411,7 +411,7 @@ impl Netio {
 
     /// Compares the decrypted last record of the file with the message of the server.
     fn read_back(&mut self) -> Option<Validation> {
-        let Work::Writes(record_file) = &mut self.hands.work else { return None };
+        let NetWork::Writes(record_file) = &mut self.hands.work else { return None };
         if record_file.count.records == 0 || record_file.count.failed > 0 {
             return None;
         }
@@ -452,7 +452,7 @@ impl Netio {
             self.work(&measurement_loop, 0, &mut scratch, &Stop::default());
             claimed = self.hands.calls() - before;
         };
-        let counted = Counter::system_calls(&mut more);
+        let counted = PerfCounter::system_calls(&mut more);
         if counted.is_err() {
             // The claim does not depend on the count.
             more();
@@ -514,7 +514,7 @@ impl Moved {
     }
 }
 
-impl Task for Netio {
+impl ThreadTask for Netio {
     fn lock_memory(&self) -> io::Result<()> {
         self.producers.iter().try_for_each(|producer| memory::lock(producer.memory()))?;
         memory::lock(self.hands.message.bytes())
@@ -529,7 +529,7 @@ impl Task for Netio {
         self.hands.swap_queue(&mut other);
         self.work(&measurement_loop, 0, &mut scratch, &Stop::default());
         self.hands.swap_queue(&mut other);
-        if let Work::Writes(record_file) = &mut self.hands.work {
+        if let NetWork::Writes(record_file) = &mut self.hands.work {
             record_file.forget();
         }
         // Freeing memory may read: glibc then reads /proc/sys/vm/overcommit_memory.
@@ -548,9 +548,9 @@ impl Task for Netio {
         let tcp_before = self.done.tcp_before;
         let done = self.work(&measurement_loop, start, &mut producers, &stop);
         let (sent, received) = (self.hands.line.sent, self.hands.line.received);
-        self.done = Done { sent_before, received_before, tcp_before, sent, received, ..done };
+        self.done = TaskResult { sent_before, received_before, tcp_before, sent, received, ..done };
         drop(producers);
-        if let Work::Collects { queue, writer, held } = &mut self.hands.work {
+        if let NetWork::Collects { queue, writer, held } = &mut self.hands.work {
             *held = queue.close();
             // It writes the rest and ends its series; waiting for it is not part of the run.
             if let Some(writer) = writer {
@@ -583,17 +583,17 @@ impl Task for Netio {
         notes.validations.extend(self.read_back());
         let written = moved.map(|moved| moved.written.saturating_sub(sent));
         match &mut self.hands.work {
-            Work::Writes(record_file) => {
+            NetWork::Writes(record_file) => {
                 merge(&mut notes, report::of(record_file, &self.subject, Ok(0), written))
             }
-            Work::Collects { queue, writer, held } => {
-                merge(&mut notes, writer.take().map(Running::join).unwrap_or_default());
+            NetWork::Collects { queue, writer, held } => {
+                merge(&mut notes, writer.take().map(RunningWriter::join).unwrap_or_default());
                 report::collected(&mut notes, &self.subject, *held, queue.dropped);
             }
-            Work::Nothing => {}
+            NetWork::Nothing => {}
         }
         notes.validations.push(self.count_calls());
-        let Done { taken, lost, received, received_before, .. } = &self.done;
+        let TaskResult { taken, lost, received, received_before, .. } = &self.done;
         let bytes = (received - received_before) as f64;
         notes.figures.extend(own_time(own));
         notes.figures.push(
@@ -652,9 +652,9 @@ fn merge(all: &mut Notes, more: Notes) {
 impl Drop for Netio {
     fn drop(&mut self) {
         // If it never ran, the writer still waits.
-        if let Work::Collects { queue, writer, .. } = &mut self.hands.work {
+        if let NetWork::Collects { queue, writer, .. } = &mut self.hands.work {
             queue.close();
-            writer.take().map(Running::join);
+            writer.take().map(RunningWriter::join);
         }
     }
 }
@@ -662,7 +662,7 @@ impl Drop for Netio {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workload::simulated::Simulated;
+    use crate::workload::simulated::SteppedClock;
     use punctual_core::Nanos;
 
     #[test]
@@ -675,7 +675,7 @@ mod tests {
             limit: i64::MAX,
             only_cpu: Some(2),
         };
-        let (ticks, stop) = (Simulated::default(), Stop::default());
+        let (ticks, stop) = (SteppedClock::default(), Stop::default());
         let (mut whole, mut reader) = ring(16);
         let (came, waited, mut own) = (Cell::new(false), Cell::new(0), Vec::with_capacity(2));
         let mut number = 0;
@@ -685,12 +685,13 @@ mod tests {
             waited.set(10 * number);
             ticks.pass(10 * number + 100);
         };
-        let mut sink = Received { sink: &mut whole, came: &came, waited: &waited, own: &mut own };
+        let mut sink =
+            MessageSampler { sink: &mut whole, came: &came, waited: &waited, own: &mut own };
         let taken = measurement_loop.run(1_000, &ticks, &mut sink, &stop, || (), act);
-        assert_eq!(taken, Taken { samples: 8, skipped: 0 });
+        assert_eq!(taken, LoopResult { samples: 8, skipped: 0 });
         let mut spans = Vec::new();
         reader.drain(|drained| spans.push(drained.sample.latency().ns()));
-        assert_eq!(spans, [2, 4, 6, 8].map(|number| 10 * number + 100 + Simulated::READING));
+        assert_eq!(spans, [2, 4, 6, 8].map(|number| 10 * number + 100 + SteppedClock::READING));
         // Only as many as there is room for.
         assert!(own.len() == own.capacity() && own.iter().all(|ns| *ns == 105), "{own:?}");
     }

@@ -1,13 +1,13 @@
 //! A clock for tests of workloads: only the test advances its time.
 
-use super::measurement_loop::Ticks;
+use super::measurement_loop::LoopClock;
 use std::cell::Cell;
 
-/// Every reading takes [`Simulated::READING`].
+/// Every reading takes [`SteppedClock::READING`].
 #[derive(Default)]
-pub struct Simulated(Cell<i64>);
+pub struct SteppedClock(Cell<i64>);
 
-impl Simulated {
+impl SteppedClock {
     /// The duration of a reading, in ns.
     pub const READING: i64 = 5;
 
@@ -21,9 +21,9 @@ impl Simulated {
     }
 }
 
-impl Ticks for Simulated {
+impl LoopClock for SteppedClock {
     fn now(&self) -> i64 {
-        self.pass(Simulated::READING);
+        self.pass(SteppedClock::READING);
         self.peek()
     }
     fn name(&self) -> &'static str {

@@ -6,14 +6,14 @@
 
 mod causes;
 
-use super::counter::Counter;
-use super::measurement_loop::Ticks;
+use super::counter::CycleCounter;
+use super::measurement_loop::LoopClock;
 use super::{MeasureConfig, Observer, Prepared, clock_cost};
 use crate::binned_counter::CounterWriter;
-use crate::sink::{self, Sink};
+use crate::sink::{self, SampleSink};
 use crate::stop::Stop;
-use crate::thread::Task;
-use causes::{Cause, Causes, Counts, Handled, Seen, largest, stolen};
+use crate::thread::ThreadTask;
+use causes::{CausesCounts, CountDeltas, CpuCounters, GapCause, Handled, largest, stolen};
 use punctual_core::{
     Cell, Column, CpuSet, Fact, Figure, Finding, Nanos, Notes, Severity, Table, Tolerance,
     Validation,
@@ -33,11 +33,11 @@ const LONGEST: usize = 16;
 const WARM_UP: u64 = 1_000;
 
 pub(super) fn prepare(config: &MeasureConfig, plan: &SpinPlan) -> Prepared {
-    let results: Arc<Mutex<Vec<Found>>> = Arc::default();
+    let results: Arc<Mutex<Vec<SpinResults>>> = Arc::default();
     let mut parts = Prepared {
         tasks: Vec::new(),
         sources: Vec::new(),
-        observer: Box::new(Watch(Arc::clone(&results))),
+        observer: Box::new(SpinTables(Arc::clone(&results))),
     };
     for series in &config.series {
         let (writer, source) = sink::binned_counter(series.shape);
@@ -56,7 +56,7 @@ pub(super) fn prepare(config: &MeasureConfig, plan: &SpinPlan) -> Prepared {
             writer: Some(writer),
             ticks: None,
             causes: Err("not requested (attribute = false)".to_owned()),
-            found: Found::default(),
+            found: SpinResults::default(),
             results: Arc::clone(&results),
         }));
         parts.sources.push(source);
@@ -75,16 +75,16 @@ struct Spinner {
     limit: Nanos,
     stop: Arc<Stop>,
     writer: Option<CounterWriter>,
-    ticks: Option<Counter>,
+    ticks: Option<CycleCounter>,
     /// The counters that attribute gaps, or why there are none.
-    causes: Result<Causes, String>,
-    found: Found,
-    results: Arc<Mutex<Vec<Found>>>,
+    causes: Result<CpuCounters, String>,
+    found: SpinResults,
+    results: Arc<Mutex<Vec<SpinResults>>>,
 }
 
 /// The gaps of one cause.
 #[derive(Clone, Copy, Default)]
-struct Share {
+struct GapShare {
     gaps: u64,
     total: Nanos,
     longest: Nanos,
@@ -92,21 +92,21 @@ struct Share {
 
 /// A kept gap.
 #[derive(Clone, Copy)]
-struct Gap {
+struct KeptGap {
     length: Nanos,
     begin: i64,
-    parts: [i64; Cause::ALL.len()],
-    counts: Counts,
+    parts: [i64; GapCause::ALL.len()],
+    counts: CausesCounts,
 }
 
 /// The results of a thread.
 #[derive(Clone, Default)]
-struct Found {
+struct SpinResults {
     series: String,
     watched: Nanos,
-    by_cause: [Share; Cause::ALL.len()],
+    by_cause: [GapShare; GapCause::ALL.len()],
     /// Unordered.
-    longest: Vec<Gap>,
+    longest: Vec<KeptGap>,
     /// Interruptions, gaps or not, in which another task ran.
     switched: u64,
     /// An upper bound of the switches away from this thread, from the scheduler's switches on the
@@ -114,7 +114,7 @@ struct Found {
     departures: u64,
     /// Interrupts around the loop, while the kernel's file was read.
     around: u64,
-    counted: Counts,
+    counted: CausesCounts,
     /// The number of times that events were counted while the counts were read: in no gap.
     meanwhile: u64,
     /// Time spent reading the counts, without reading the clock.
@@ -125,8 +125,8 @@ struct Found {
     stolen: Option<Nanos>,
 }
 
-impl Found {
-    fn gap(&mut self, gap: Gap) {
+impl SpinResults {
+    fn gap(&mut self, gap: KeptGap) {
         self.by_cause[largest(&gap.parts) as usize].gaps += 1;
         for (share, part) in self.by_cause.iter_mut().zip(gap.parts) {
             share.total += Nanos(part);
@@ -144,7 +144,7 @@ impl Found {
 }
 
 /// The limits of a segment of the loop, in ticks of the counter.
-struct Bounds {
+struct SegmentBounds {
     end: i64,
     gaps: u64,
     turns: u64,
@@ -153,7 +153,13 @@ struct Bounds {
 impl Spinner {
     /// The loop. Between two readings of the clock there is only a comparison and a check of the
     /// stop flag.
-    fn spin(&mut self, ticks: &Counter, bounds: &Bounds, sink: &mut impl Sink, stop: &Stop) {
+    fn spin(
+        &mut self,
+        ticks: &CycleCounter,
+        bounds: &SegmentBounds,
+        sink: &mut impl SampleSink,
+        stop: &Stop,
+    ) {
         let noticed = ticks.span(NOTICED.min(self.threshold));
         let mut left = bounds.gaps;
         let mut last = ticks.now();
@@ -172,13 +178,13 @@ impl Spinner {
             if length >= self.threshold {
                 sink.put(begin, end, current_cpu());
                 let unknown = || {
-                    let mut parts = [0; Cause::ALL.len()];
-                    parts[Cause::Unknown as usize] = length.ns();
+                    let mut parts = [0; GapCause::ALL.len()];
+                    parts[GapCause::Unknown as usize] = length.ns();
                     parts
                 };
                 let parts = seen.map_or_else(unknown, |seen| seen.parts(length.ns()));
                 let counts = seen.map(|seen| seen.counts).unwrap_or_default();
-                self.found.gap(Gap { length, begin, parts, counts });
+                self.found.gap(KeptGap { length, begin, parts, counts });
                 left -= 1;
                 if length > self.limit {
                     stop.trip(self.number);
@@ -190,15 +196,15 @@ impl Spinner {
     }
 
     /// The kernel's counts up to the end of this gap.
-    fn read_counts(&mut self) -> Option<Seen> {
+    fn read_counts(&mut self) -> Option<CountDeltas> {
         let causes = self.causes.as_mut().ok()?;
         let seen = causes.since();
         self.found.counted.add(seen.counts);
         self.found.departures += seen.counts.departures();
         // Events during the reading of the counts belong to no gap, in particular not to the next
         // one.
-        let Seen { counts: meanwhile, .. } = causes.since();
-        if meanwhile != Counts::default() {
+        let CountDeltas { counts: meanwhile, .. } = causes.since();
+        if meanwhile != CausesCounts::default() {
             self.found.meanwhile += 1;
             self.found.counted.add(meanwhile);
             self.found.departures += meanwhile.departures();
@@ -218,12 +224,12 @@ impl Spinner {
     }
 }
 
-impl Task for Spinner {
+impl ThreadTask for Spinner {
     fn prepare(&mut self) -> Result<(), String> {
-        self.ticks = Some(Counter::calibrate());
+        self.ticks = Some(CycleCounter::calibrate());
         self.found.longest.reserve(LONGEST);
         if self.attribute {
-            self.causes = Causes::open(&self.cpus);
+            self.causes = CpuCounters::open(&self.cpus);
         }
         Ok(())
     }
@@ -234,14 +240,14 @@ impl Task for Spinner {
 
     fn warm_up(&mut self) {
         let (Some(ticks), Some(mut writer)) = (self.ticks, self.writer.take()) else { return };
-        let bounds = Bounds { end: i64::MAX, gaps: u64::MAX, turns: WARM_UP };
+        let bounds = SegmentBounds { end: i64::MAX, gaps: u64::MAX, turns: WARM_UP };
         self.spin(&ticks, &bounds, &mut writer, &Stop::default());
         self.read_counts();
         // Also warm up the path of a gap.
         writer.put(0, 0, 0);
         writer.reset();
         let longest = std::mem::take(&mut self.found.longest);
-        self.found = Found { series: self.series.clone(), longest, ..Found::default() };
+        self.found = SpinResults { series: self.series.clone(), longest, ..SpinResults::default() };
         self.found.longest.clear();
         self.writer = Some(writer);
     }
@@ -262,10 +268,15 @@ impl Task for Spinner {
         let usage = Usage::of_this_thread();
         self.found.departures = 0;
         self.found.around = self.discard_counts();
-        self.found.counted = Counts::default();
+        self.found.counted = CausesCounts::default();
         let began = ticks.now();
         let end = self.duration.map_or(i64::MAX, |span| began.saturating_add(ticks.span(span)));
-        self.spin(&ticks, &Bounds { end, gaps: self.samples, turns: u64::MAX }, &mut writer, &stop);
+        self.spin(
+            &ticks,
+            &SegmentBounds { end, gaps: self.samples, turns: u64::MAX },
+            &mut writer,
+            &stop,
+        );
         self.found.watched = Nanos(ticks.ns(ticks.now()) - ticks.ns(began)) - self.found.unwatched;
         self.read_counts();
         let used = Usage::of_this_thread().since(usage);
@@ -362,9 +373,9 @@ impl Task for Spinner {
 }
 
 /// Builds tables of the results of all threads.
-struct Watch(Arc<Mutex<Vec<Found>>>);
+struct SpinTables(Arc<Mutex<Vec<SpinResults>>>);
 
-impl Observer for Watch {
+impl Observer for SpinTables {
     fn after(&mut self) -> Notes {
         let mut all = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
         all.sort_by(|a, b| a.series.cmp(&b.series));
@@ -375,14 +386,14 @@ impl Observer for Watch {
     }
 }
 
-fn by_cause(all: &[Found]) -> Table {
+fn by_cause(all: &[SpinResults]) -> Table {
     let mut rows = Vec::new();
     for found in all {
         let share = |total: Nanos| match found.watched.ns() {
             0 => Cell::Nothing,
             watched => Cell::Number(total.ns() as f64 / watched as f64),
         };
-        for (cause, of) in Cause::ALL
+        for (cause, of) in GapCause::ALL
             .iter()
             .zip(&found.by_cause)
             .filter(|(_, of)| of.gaps > 0 || of.total > Nanos::ZERO)
@@ -422,20 +433,20 @@ fn by_cause(all: &[Found]) -> Table {
     }
 }
 
-fn longest(all: &[Found]) -> Table {
+fn longest(all: &[SpinResults]) -> Table {
     let mut gaps: Vec<_> =
         all.iter().flat_map(|found| found.longest.iter().map(move |gap| (found, gap))).collect();
     gaps.sort_by_key(|(_, gap)| std::cmp::Reverse(gap.length));
-    let row = |(found, gap): (&Found, &Gap)| {
-        let part = |cause: Cause| Cell::from(Nanos(gap.parts[cause as usize]));
+    let row = |(found, gap): (&SpinResults, &KeptGap)| {
+        let part = |cause: GapCause| Cell::from(Nanos(gap.parts[cause as usize]));
         vec![
             Cell::from(found.series.as_str()),
             Cell::from(gap.length),
             largest(&gap.parts).words().into(),
-            part(Cause::Task),
-            part(Cause::Softirq),
-            part(Cause::Interrupt),
-            part(Cause::Observer),
+            part(GapCause::Task),
+            part(GapCause::Softirq),
+            part(GapCause::Interrupt),
+            part(GapCause::Observer),
             gap.counts.switches.into(),
             gap.counts.softirqs.into(),
             gap.counts.interrupts.into(),
@@ -465,18 +476,19 @@ fn longest(all: &[Found]) -> Table {
 }
 
 /// A real-time thread that never sleeps is throttled: 50 ms of each second by default.
-fn throttling(all: &[Found]) -> Option<Finding> {
+fn throttling(all: &[SpinResults]) -> Option<Finding> {
     let path = "/proc/sys/kernel/sched_rt_runtime_us";
     let runtime: i64 = std::fs::read_to_string(path).ok()?.trim().parse().ok()?;
-    let long =
-        |found: &Found| found.by_cause[Cause::Task as usize].longest >= Nanos::from_millis(20);
+    let long = |found: &SpinResults| {
+        found.by_cause[GapCause::Task as usize].longest >= Nanos::from_millis(20)
+    };
     let found = all.iter().find(|found| runtime >= 0 && long(found))?;
     let message = "long gaps by other tasks may be real-time throttling, which stops threads that \
                    never sleep";
     let finding = Finding::new("rt-throttling", Severity::Note, &*found.series, message);
     let evidence = format!(
         "{path}: {runtime}; the longest was {}",
-        found.by_cause[Cause::Task as usize].longest
+        found.by_cause[GapCause::Task as usize].longest
     );
     Some(finding.evidence(evidence).remedy(
         "to see the rest alone: sysctl kernel.sched_rt_runtime_us=-1 for the time of the run, or \
@@ -490,18 +502,18 @@ mod tests {
 
     #[test]
     fn all_gaps_are_counted_and_the_longest_kept() {
-        let mut found = Found::default();
+        let mut found = SpinResults::default();
         for k in 0..100 {
             let length = Nanos(1_000 + (k * 37) % 100);
             let parts = [0, 0, length.ns() - 400, 400, 0];
-            found.gap(Gap { length, begin: k, parts, counts: Counts::default() });
+            found.gap(KeptGap { length, begin: k, parts, counts: CausesCounts::default() });
         }
         let mut kept: Vec<i64> = found.longest.iter().map(|gap| gap.length.ns()).collect();
         kept.sort_unstable();
         assert_eq!(kept, (1_084..1_100).collect::<Vec<_>>());
-        let share = found.by_cause[Cause::Interrupt as usize];
+        let share = found.by_cause[GapCause::Interrupt as usize];
         assert_eq!((share.gaps, share.longest, share.total), (100, Nanos(699), Nanos(64_950)));
-        let observer = found.by_cause[Cause::Observer as usize];
+        let observer = found.by_cause[GapCause::Observer as usize];
         assert_eq!(
             (observer.gaps, observer.longest, observer.total),
             (0, Nanos(400), Nanos(40_000))

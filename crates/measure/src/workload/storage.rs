@@ -10,15 +10,15 @@ pub(super) mod place;
 pub(super) mod report;
 pub(super) mod writer;
 
-use super::measurement_loop::{MeasurementLoop, Monotonic, Pacing, Taken};
+use super::measurement_loop::{LoopResult, MeasurementLoop, Monotonic, Pacing};
 use super::{MeasureConfig, Observer, PrepareError, Prepared, clock_cost};
 use crate::ring::{Producer, ring};
 use crate::sink;
 use crate::stop::Stop;
-use crate::thread::Task;
+use crate::thread::ThreadTask;
 use batch_queue::BatchProducer;
-use file::{Record, RecordFile, Stamps};
-use place::{DeviceCounts, Place};
+use file::{RecordBuffer, RecordFile, WriteStamps};
+use place::{DeviceCounts, StoragePlace};
 use punctual_core::{Fact, Figure, Finding, Notes, Severity, Tolerance, Validation};
 use punctual_plan::kinds::{Forcing, StorageMode, StoragePlan};
 use punctual_sys::attributes::current_cpu;
@@ -27,7 +27,7 @@ use std::cell::Cell;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use writer::{Running, Writer};
+use writer::{RunningWriter, StorageWriter};
 
 /// Records of warm-up before the first sample: few, because forcing may take long.
 const WARM_UP: u64 = 4;
@@ -41,11 +41,11 @@ pub(super) fn prepare(
     };
     let needs = PrepareError::Needs;
     let file = file::opened(&plan.directory).map_err(needs)?;
-    let place = Place::of(&file, &plan.directory);
+    let place = StoragePlace::of(&file, &plan.directory);
     let on =
         |why: String| needs(format!("on {} in {}: {why}", place.kind(), plan.directory.display()));
     let mut record_file = RecordFile::new(file, plan).map_err(on)?;
-    let record = Record::new(plan.record.get() as usize);
+    let record = RecordBuffer::new(plan.record.get() as usize);
     record_file.try_once(&Monotonic, record.bytes()).map_err(on)?;
     let (mut producers, mut sources) = (Vec::new(), Vec::new());
     for _ in &config.series {
@@ -63,16 +63,24 @@ pub(super) fn prepare(
         let last = config.series.last().map_or(first.number, |series| series.number);
         let (limit, stop) = (measurement_loop.limit, Arc::clone(&config.stop));
         let (subject, records) = (subject.clone(), Arc::default());
-        let writer =
-            Writer { record_file, batches, bytes, series: last, subject, limit, stop, records };
+        let writer = StorageWriter {
+            record_file,
+            batches,
+            bytes,
+            series: last,
+            subject,
+            limit,
+            stop,
+            records,
+        };
         let producer = producers.pop();
         let start = |producer| {
-            Running::start(writer, producer)
+            RunningWriter::start(writer, producer)
                 .map_err(|why| needs(format!("no writer thread: {why}")))
         };
-        Work::Collects { queue, writer: producer.map(start).transpose()?, held: 0 }
+        StorageWork::Collects { queue, writer: producer.map(start).transpose()?, held: 0 }
     } else {
-        Work::Writes(record_file)
+        StorageWork::Writes(record_file)
     };
     let forced_records = if plan.mode == StorageMode::Forced && plan.forcing != Forcing::Sync {
         Some(Arc::clone(&forced))
@@ -80,7 +88,7 @@ pub(super) fn prepare(
         None
     };
     let watch =
-        Watch::new(place, forced_records, plan.mode == StorageMode::Forced, subject.clone());
+        DeviceWatch::new(place, forced_records, plan.mode == StorageMode::Forced, subject.clone());
     let storage = Storage {
         subject,
         measurement_loop,
@@ -96,12 +104,12 @@ pub(super) fn prepare(
 }
 
 /// The processing of a record.
-enum Work {
+enum StorageWork {
     Writes(RecordFile),
     Collects {
         queue: BatchProducer,
         /// Present until the task has ended.
-        writer: Option<Running>,
+        writer: Option<RunningWriter>,
         /// Records that were collected but not written, because the last batch was incomplete.
         held: u64,
     },
@@ -110,8 +118,8 @@ enum Work {
 struct Storage {
     subject: String,
     measurement_loop: MeasurementLoop,
-    record: Record,
-    work: Work,
+    record: RecordBuffer,
+    work: StorageWork,
     /// The series `whole` and, if the task writes, those of its steps. Dropped at the end, which
     /// ends the series.
     producers: Vec<Producer>,
@@ -126,7 +134,7 @@ struct Storage {
 /// Passes on the steps of a record: `open`, `write`, `force` if there is such a series, and
 /// `close`.
 #[inline(always)]
-fn hand_on(stamps: Option<Stamps>, steps: &mut [Producer]) {
+fn hand_on(stamps: Option<WriteStamps>, steps: &mut [Producer]) {
     let Some([begin, opened, written, safe, closed]) = stamps else { return };
     let cpu = current_cpu();
     match steps {
@@ -147,7 +155,7 @@ fn hand_on(stamps: Option<Stamps>, steps: &mut [Producer]) {
 
 impl Storage {
     fn swap_queue(&mut self, other: &mut BatchProducer) {
-        if let Work::Collects { queue, .. } = &mut self.work {
+        if let StorageWork::Collects { queue, .. } = &mut self.work {
             std::mem::swap(queue, other);
         }
     }
@@ -158,11 +166,13 @@ impl Storage {
         start: i64,
         producers: &mut [Producer],
         stop: &Stop,
-    ) -> Taken {
-        let Some((whole, steps)) = producers.split_first_mut() else { return Taken::default() };
+    ) -> LoopResult {
+        let Some((whole, steps)) = producers.split_first_mut() else {
+            return LoopResult::default();
+        };
         let record = self.record.bytes();
         match &mut self.work {
-            Work::Writes(record_file) => {
+            StorageWork::Writes(record_file) => {
                 let last = Cell::new(None);
                 let before = || hand_on(last.take(), steps);
                 let act = || last.set(record_file.write(&Monotonic, record));
@@ -170,7 +180,7 @@ impl Storage {
                 hand_on(last.take(), steps);
                 taken
             }
-            Work::Collects { queue, writer, .. } => {
+            StorageWork::Collects { queue, writer, .. } => {
                 let writer = writer.as_ref().map(|writer| writer.thread().clone());
                 let act = || {
                     if queue.put(record)
@@ -185,7 +195,7 @@ impl Storage {
     }
 }
 
-impl Task for Storage {
+impl ThreadTask for Storage {
     fn lock_memory(&self) -> io::Result<()> {
         self.producers.iter().try_for_each(|producer| memory::lock(producer.memory()))?;
         memory::lock(self.record.bytes())
@@ -200,7 +210,7 @@ impl Task for Storage {
         self.swap_queue(&mut other);
         self.write(&measurement_loop, 0, &mut scratch, &Stop::default());
         self.swap_queue(&mut other);
-        if let Work::Writes(record_file) = &mut self.work {
+        if let StorageWork::Writes(record_file) = &mut self.work {
             record_file.forget();
         }
         // Here and not in the run, where page faults would be reported.
@@ -213,11 +223,11 @@ impl Task for Storage {
         self.skipped = self.write(&measurement_loop, start, &mut producers, &stop).skipped;
         drop(producers);
         match &mut self.work {
-            Work::Writes(record_file) => {
+            StorageWork::Writes(record_file) => {
                 self.forced
                     .store(record_file.count.records - record_file.count.failed, Ordering::Release);
             }
-            Work::Collects { queue, writer, held } => {
+            StorageWork::Collects { queue, writer, held } => {
                 *held = queue.close();
                 // It writes the rest and ends its series; waiting for it is not part of the run.
                 if let Some(writer) = writer {
@@ -232,12 +242,12 @@ impl Task for Storage {
         let mut notes;
         let (before, after) = (self.before.clone(), file::written_by_this_thread());
         match &mut self.work {
-            Work::Writes(record_file) => {
+            StorageWork::Writes(record_file) => {
                 notes = report::of(record_file, &self.subject, before, after);
                 notes.validations.extend(report::calls(record_file, &self.record));
             }
-            Work::Collects { queue, writer, held } => {
-                notes = writer.take().map(Running::join).unwrap_or_default();
+            StorageWork::Collects { queue, writer, held } => {
+                notes = writer.take().map(RunningWriter::join).unwrap_or_default();
                 report::collected(&mut notes, &self.subject, *held, queue.dropped);
             }
         }
@@ -253,16 +263,16 @@ impl Task for Storage {
 impl Drop for Storage {
     fn drop(&mut self) {
         // If it never ran, the writer still waits.
-        if let Work::Collects { queue, writer, .. } = &mut self.work {
+        if let StorageWork::Collects { queue, writer, .. } = &mut self.work {
             queue.close();
-            writer.take().map(Running::join);
+            writer.take().map(RunningWriter::join);
         }
     }
 }
 
 /// Counts the writes of the device.
-pub(super) struct Watch {
-    place: Place,
+pub(super) struct DeviceWatch {
+    place: StoragePlace,
     before: Result<DeviceCounts, String>,
     /// The number of records, if each of them must have reached the device.
     forced: Option<Arc<AtomicU64>>,
@@ -270,16 +280,16 @@ pub(super) struct Watch {
     subject: String,
 }
 
-impl Watch {
+impl DeviceWatch {
     /// Watches a place; `records` is the number of records if each must have reached the device.
     pub fn new(
-        place: Place,
+        place: StoragePlace,
         records: Option<Arc<AtomicU64>>,
         forced: bool,
         subject: String,
-    ) -> Watch {
+    ) -> DeviceWatch {
         let in_memory = forced && place.is_memory();
-        Watch {
+        DeviceWatch {
             place,
             before: Err("it did not start".to_owned()),
             forced: records,
@@ -289,7 +299,7 @@ impl Watch {
     }
 }
 
-impl Observer for Watch {
+impl Observer for DeviceWatch {
     fn before(&mut self) {
         self.before = self.place.counts();
     }
@@ -343,7 +353,7 @@ mod tests {
     use super::*;
 
     /// The samples in the series of the steps for a record with these stamps.
-    fn handed_on<const STEPS: usize>(stamps: Option<Stamps>) -> [Vec<(i64, i64)>; STEPS] {
+    fn handed_on<const STEPS: usize>(stamps: Option<WriteStamps>) -> [Vec<(i64, i64)>; STEPS] {
         let (mut producers, consumers): (Vec<_>, Vec<_>) = (0..STEPS).map(|_| ring(2)).unzip();
         hand_on(stamps, &mut producers);
         let mut consumers = consumers.into_iter();

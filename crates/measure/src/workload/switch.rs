@@ -13,20 +13,20 @@ mod shared_memory;
 mod walks;
 mod watch;
 
-use super::measurement_loop::{Monotonic, Pacing, Ticks};
+use super::measurement_loop::{LoopClock, Monotonic, Pacing};
 use super::{MeasureConfig, NoObserver, Observer, PrepareError, Prepared};
 use crate::binned_counter::CounterWriter;
-use crate::sink::{self, Sink};
+use crate::sink::{self, SampleSink};
 use crate::stop::Stop;
-use crate::thread::Task;
+use crate::thread::ThreadTask;
 use handoff::HandoffMechanism;
-use members::{Members, Ring, now};
+use members::{Members, SwitchRing, now};
 use punctual_core::{CpuSet, Nanos, Notes};
 use punctual_host::environment::Topology;
 use punctual_host::files::Root;
 use punctual_plan::kinds::{Distance, SwitchPlan, Tasks};
 use punctual_sys::attributes;
-use shared_memory::{Mode, SharedMemory};
+use shared_memory::{SwitchMemory, TurnMode};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -58,11 +58,11 @@ pub(super) fn prepare(config: &MeasureConfig, plan: &SwitchPlan) -> Result<Prepa
         ))
     })?;
     let largest = plan.working_set.iter().map(|size| size.get() as usize).max().unwrap_or_default();
-    let shared_memory = SharedMemory::new(tasks, largest)
+    let shared_memory = SwitchMemory::new(tasks, largest)
         .map_err(|why| needs(format!("memory for {tasks} working sets of {largest} B: {why}")))?;
     let scheduling = thread.scheduling;
     let places = places.into_iter().map(CpuSet::single).collect();
-    let ring = Arc::new(Ring { shared_memory, handoff, places, scheduling });
+    let ring = Arc::new(SwitchRing { shared_memory, handoff, places, scheduling });
     let (mut lanes, mut writers, mut sources) = (Vec::new(), Vec::new(), Vec::new());
     for (series, size) in config.series.iter().zip(&plan.working_set) {
         let (writer, source) = sink::binned_counter(series.shape);
@@ -71,12 +71,12 @@ pub(super) fn prepare(config: &MeasureConfig, plan: &SwitchPlan) -> Result<Prepa
         let mut walks = vec![Walks { after: 1, alone: 1 }; KEPT];
         walks.clear();
         let size = size.get() as usize;
-        lanes.push(Lane { series: number, size, left, walks, sum: 0, taken: 0 });
+        lanes.push(SizeLane { series: number, size, left, walks, sum: 0, taken: 0 });
         writers.push(writer);
         sources.push(source);
     }
     let observer: Box<dyn Observer> =
-        if processes { Box::new(watch::Watch::new(&ring)) } else { Box::new(NoObserver) };
+        if processes { Box::new(watch::SwitchWatch::new(&ring)) } else { Box::new(NoObserver) };
     let leader = Leader {
         ring,
         members: None,
@@ -93,7 +93,7 @@ pub(super) fn prepare(config: &MeasureConfig, plan: &SwitchPlan) -> Result<Prepa
 }
 
 /// A size of the working set, with the series of its switches.
-struct Lane {
+struct SizeLane {
     series: u32,
     size: usize,
     /// Remaining samples.
@@ -109,9 +109,9 @@ struct Lane {
 struct Leader {
     // Before `ring`: members end before the objects that they wait on are dropped.
     members: Option<Members>,
-    ring: Arc<Ring>,
+    ring: Arc<SwitchRing>,
     processes: bool,
-    lanes: Vec<Lane>,
+    lanes: Vec<SizeLane>,
     writers: Vec<CounterWriter>,
     rest: Nanos,
     duration: Option<Nanos>,
@@ -123,11 +123,11 @@ struct Leader {
 /// The turn will not come back.
 struct Broken;
 
-impl Ring {
+impl SwitchRing {
     /// Hands over to the first member and waits until the turn returns.
     #[inline(always)]
     fn round(&self) -> Result<(), Broken> {
-        let Ring { shared_memory, handoff, .. } = self;
+        let SwitchRing { shared_memory, handoff, .. } = self;
         let slot = shared_memory.slot(0);
         shared_memory.work(0);
         handoff.before(shared_memory, 1);
@@ -139,17 +139,17 @@ impl Ring {
     }
 
     /// A round in another mode.
-    fn round_of(&self, mode: Mode) -> Result<(), Broken> {
+    fn round_of(&self, mode: TurnMode) -> Result<(), Broken> {
         self.shared_memory.set_mode(mode);
         let outcome = self.round();
-        self.shared_memory.set_mode(Mode::Run);
+        self.shared_memory.set_mode(TurnMode::Run);
         outcome
     }
 
     /// Unparks the waiting members, in the order of the ring, which becomes their order in the run
     /// queue. Returns how often the leader slept meanwhile.
     fn unpark(&self, stop: &Stop) -> Result<u64, Broken> {
-        let Ring { shared_memory, handoff, .. } = self;
+        let SwitchRing { shared_memory, handoff, .. } = self;
         let mut slept = 0;
         if !handoff.parks() || !shared_memory.is_parking() {
             return Ok(slept);
@@ -179,25 +179,25 @@ impl Leader {
 
     fn wake_all(&mut self) -> Result<(), Broken> {
         self.book.rests += self.ring.unpark(&self.stop)?;
-        if self.ring.handoff.parks() { self.spare_round(Mode::Run) } else { Ok(()) }
+        if self.ring.handoff.parks() { self.spare_round(TurnMode::Run) } else { Ok(()) }
     }
 
     /// A round that is not measured.
-    fn spare_round(&mut self, mode: Mode) -> Result<(), Broken> {
+    fn spare_round(&mut self, mode: TurnMode) -> Result<(), Broken> {
         self.book.spare += self.ring.shared_memory.tasks() as u64;
         self.ring.round_of(mode)
     }
 
     /// A round in which each task reports how often it was switched out.
     fn count(&mut self) -> Result<(), Broken> {
-        self.spare_round(Mode::Count)?;
+        self.spare_round(TurnMode::Count)?;
         self.ring.shared_memory.slot(0).count();
         Ok(())
     }
 
     /// Takes the samples of the round that has just ended; returns the time of its end.
     #[inline(always)]
-    fn take(&mut self, lane: usize, sink: &mut impl Sink) -> i64 {
+    fn take(&mut self, lane: usize, sink: &mut impl SampleSink) -> i64 {
         let Leader { ring, lanes, limit, stop, book, .. } = self;
         let lane = &mut lanes[lane];
         let tasks = ring.shared_memory.tasks();
@@ -262,7 +262,7 @@ impl Leader {
     /// Switches to another working set: a round brings the sets into the caches.
     fn begin_size(&mut self, lane: usize) -> Result<(), Broken> {
         self.ring.shared_memory.set_size(self.lanes[lane].size);
-        self.spare_round(Mode::Run)
+        self.spare_round(TurnMode::Run)
     }
 
     /// A round that is not measured, in which a member walks through its set twice.
@@ -271,7 +271,7 @@ impl Leader {
         if walks.len() == walks.capacity() {
             return Ok(());
         }
-        self.spare_round(Mode::Twice)?;
+        self.spare_round(TurnMode::Twice)?;
         let member = self.ring.shared_memory.slot(1);
         let after = member.after.load(Ordering::Acquire);
         let alone = member.alone.load(Ordering::Relaxed);
@@ -287,7 +287,7 @@ impl Leader {
     }
 }
 
-impl Task for Leader {
+impl ThreadTask for Leader {
     fn prepare(&mut self) -> Result<(), String> {
         let ring = &self.ring;
         ring.publish_ids(0);
@@ -309,7 +309,7 @@ impl Task for Leader {
         let scratch = Stop::default();
         let whole = self.ring.unpark(&scratch).is_ok();
         for (lane, writer) in writers.iter_mut().enumerate().filter(|_| whole) {
-            let Lane { size, left, .. } = self.lanes[lane];
+            let SizeLane { size, left, .. } = self.lanes[lane];
             self.ring.shared_memory.set_size(size);
             let rounds =
                 if size > 1 << 16 || self.ring.shared_memory.tasks() > 64 { 1 } else { WARM_UP };

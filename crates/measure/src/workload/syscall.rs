@@ -3,16 +3,16 @@
 //! Every variant is a number with six constant arguments and, if the call needs data to work on, an
 //! untimed call before it. The loop is the same for all.
 
-use super::measurement_loop::{MeasurementLoop, Monotonic, Pacing, Taken};
+use super::measurement_loop::{LoopResult, MeasurementLoop, Monotonic, Pacing};
 use super::{MeasureConfig, NoObserver, PrepareError, Prepared, clock_cost};
 use crate::binned_counter::CounterWriter;
-use crate::sink::{self, Sink};
+use crate::sink::{self, SampleSink};
 use crate::stop::Stop;
-use crate::thread::Task;
+use crate::thread::ThreadTask;
 use punctual_core::{Fact, Figure, Finding, Notes, Severity, Tolerance, Validation};
 use punctual_plan::kinds::{Call, SyscallPlan, Target};
-use punctual_record::perf::Counter;
-use punctual_sys::call::Raw;
+use punctual_record::perf::PerfCounter;
+use punctual_sys::call::RawSyscall;
 use punctual_sys::descriptor::{eventfd, pipe};
 use std::fs::File;
 use std::io;
@@ -42,7 +42,7 @@ pub(super) fn prepare(
                  -n`)?"
             )
         };
-        let calls = Calls::new(plan).map_err(|why| PrepareError::Needs(describe(why)))?;
+        let calls = SyscallSet::new(plan).map_err(|why| PrepareError::Needs(describe(why)))?;
         let measurement_loop = MeasurementLoop::of(config, series, pace);
         let stop = Arc::clone(&config.stop);
         parts.tasks.push(Box::new(Syscalls {
@@ -52,7 +52,7 @@ pub(super) fn prepare(
             measurement_loop,
             writer: Some(writer),
             stop,
-            done: Done::default(),
+            done: CallTotals::default(),
         }));
         parts.sources.push(source);
     }
@@ -60,36 +60,36 @@ pub(super) fn prepare(
 }
 
 /// The calls and their files.
-struct Calls {
-    timed: Raw,
+struct SyscallSet {
+    timed: RawSyscall,
     /// Untimed, before each: prepares the target for the timed call.
-    before: Option<Raw>,
+    before: Option<RawSyscall>,
     /// Referred to by number while this lives.
     _open: Vec<OwnedFd>,
     /// Written and read by the kernel.
     _memory: Box<[u64; 4]>,
 }
 
-impl Calls {
-    fn new(plan: &SyscallPlan) -> io::Result<Calls> {
+impl SyscallSet {
+    fn new(plan: &SyscallPlan) -> io::Result<SyscallSet> {
         let mut memory = Box::new([1u64; 4]);
         let at = memory.as_mut_ptr() as libc::c_long;
         let (mut open, mut before) = (Vec::new(), None);
         let timed = match plan.call {
-            Call::Getpid => Raw::new(libc::SYS_getpid, &[]),
-            Call::Gettid => Raw::new(libc::SYS_gettid, &[]),
-            Call::SchedYield => Raw::new(libc::SYS_sched_yield, &[]),
+            Call::Getpid => RawSyscall::new(libc::SYS_getpid, &[]),
+            Call::Gettid => RawSyscall::new(libc::SYS_gettid, &[]),
+            Call::SchedYield => RawSyscall::new(libc::SYS_sched_yield, &[]),
             Call::ClockGettime => {
-                Raw::new(libc::SYS_clock_gettime, &[libc::CLOCK_MONOTONIC.into(), at])
+                RawSyscall::new(libc::SYS_clock_gettime, &[libc::CLOCK_MONOTONIC.into(), at])
             }
             Call::FutexWake => {
                 let wake = libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG;
-                Raw::new(libc::SYS_futex, &[at, wake.into(), 1])
+                RawSyscall::new(libc::SYS_futex, &[at, wake.into(), 1])
             }
             Call::Number => {
                 let arguments: Vec<libc::c_long> =
                     plan.arguments.iter().map(|a| *a as libc::c_long).collect();
-                Raw::new(plan.number.unwrap_or_default() as libc::c_long, &arguments)
+                RawSyscall::new(plan.number.unwrap_or_default() as libc::c_long, &arguments)
             }
             Call::Read | Call::Write => {
                 let (reads, writes) = transfers(plan.target, at, &mut open)?;
@@ -103,7 +103,7 @@ impl Calls {
                 timed
             }
         };
-        Ok(Calls { timed, before, _open: open, _memory: memory })
+        Ok(SyscallSet { timed, before, _open: open, _memory: memory })
     }
 
     /// System calls per sample.
@@ -113,7 +113,11 @@ impl Calls {
 }
 
 /// The calls that read and write a target.
-fn transfers(target: Target, at: libc::c_long, open: &mut Vec<OwnedFd>) -> io::Result<(Raw, Raw)> {
+fn transfers(
+    target: Target,
+    at: libc::c_long,
+    open: &mut Vec<OwnedFd>,
+) -> io::Result<(RawSyscall, RawSyscall)> {
     let (from, to, length) = match target {
         Target::Null => {
             let null = File::options().read(true).write(true).open("/dev/null")?;
@@ -132,15 +136,15 @@ fn transfers(target: Target, at: libc::c_long, open: &mut Vec<OwnedFd>) -> io::R
     };
     let fd = |place: usize| libc::c_long::from(open[place].as_raw_fd());
     Ok((
-        Raw::new(libc::SYS_read, &[fd(from), at, length]),
-        Raw::new(libc::SYS_write, &[fd(to), at, length]),
+        RawSyscall::new(libc::SYS_read, &[fd(from), at, length]),
+        RawSyscall::new(libc::SYS_write, &[fd(to), at, length]),
     ))
 }
 
 /// The result of a loop.
 #[derive(Default)]
-struct Done {
-    taken: Taken,
+struct CallTotals {
+    taken: LoopResult,
     failed: u64,
     errno: Option<io::Error>,
 }
@@ -149,30 +153,30 @@ struct Syscalls {
     subject: String,
     /// The number, if the call was given by it.
     number: Option<u32>,
-    calls: Calls,
+    calls: SyscallSet,
     measurement_loop: MeasurementLoop,
     writer: Option<CounterWriter>,
     stop: Arc<Stop>,
-    done: Done,
+    done: CallTotals,
 }
 
-struct Discard;
+struct DiscardSamples;
 
-impl Sink for Discard {
+impl SampleSink for DiscardSamples {
     #[inline(always)]
     fn put(&mut self, begin: i64, end: i64, _: u32) {
         std::hint::black_box(end - begin);
     }
 }
 
-impl Calls {
+impl SyscallSet {
     fn run(
         &self,
         measurement_loop: &MeasurementLoop,
         start: i64,
-        sink: &mut impl Sink,
+        sink: &mut impl SampleSink,
         stop: &Stop,
-    ) -> Done {
+    ) -> CallTotals {
         let (mut failed, result) = (0, std::cell::Cell::new(0));
         let timed = self.timed;
         let act = || result.set(timed.call());
@@ -195,14 +199,14 @@ impl Calls {
         };
         let last = io::Error::last_os_error();
         failed += u64::from(result.get() < 0 && taken.samples > 0);
-        Done { taken, failed, errno: (result.get() < 0).then_some(last) }
+        CallTotals { taken, failed, errno: (result.get() < 0).then_some(last) }
     }
 
     /// Repeats a few of the same calls while the kernel counts them.
     fn validate(&self, measurement_loop: &MeasurementLoop) -> Validation {
         let claimed = COUNTED * self.each();
-        let counted = Counter::system_calls(|| {
-            self.run(&measurement_loop.short(COUNTED), 0, &mut Discard, &Stop::default());
+        let counted = PerfCounter::system_calls(|| {
+            self.run(&measurement_loop.short(COUNTED), 0, &mut DiscardSamples, &Stop::default());
         });
         let source = "perf_event_open: tracepoint raw_syscalls:sys_enter, this thread";
         Validation::compare("system calls", claimed, Fact::from(counted), source, Tolerance::EXACT)
@@ -218,7 +222,7 @@ impl Calls {
     }
 }
 
-impl Task for Syscalls {
+impl ThreadTask for Syscalls {
     /// A number that the kernel does not have is an error before the start: there would be nothing
     /// to measure.
     fn prepare(&mut self) -> Result<(), String> {
@@ -255,7 +259,7 @@ impl Task for Syscalls {
             clock_cost: Fact::Known(clock_cost(&Monotonic)),
             ..Notes::default()
         };
-        let Done { taken, failed, errno } = &self.done;
+        let CallTotals { taken, failed, errno } = &self.done;
         if taken.skipped > 0 {
             let title = "periods that passed while a call took longer than one";
             notes.figures.push(Figure::new(

@@ -10,19 +10,19 @@ mod mechanisms;
 mod module;
 mod ring;
 
-use super::counter::Counter;
-use super::measurement_loop::{MeasurementLoop, Pacing, Ticks};
+use super::counter::CycleCounter;
+use super::measurement_loop::{LoopClock, MeasurementLoop, Pacing};
 use super::{MeasureConfig, NoObserver, Prepared, clock_cost};
 use crate::binned_counter::CounterWriter;
-use crate::sink::{self, Sink};
+use crate::sink::{self, SampleSink};
 use crate::stop::Stop;
-use crate::thread::Task;
+use crate::thread::ThreadTask;
 use mechanisms::{MEMFD_SIZE, OpenMechanism};
 use punctual_core::notes::Absent;
 use punctual_core::{Cell, Column, CpuSet, Fact, Figure, Notes, Table, Tolerance, Validation};
 use punctual_plan::Word;
 use punctual_plan::kinds::{PointMechanism, TestpointCostPlan};
-use punctual_record::perf::Counter as Perf;
+use punctual_record::perf::PerfCounter;
 use punctual_sys::attributes::current_cpu;
 use std::cell::Cell as Shared;
 use std::io;
@@ -49,7 +49,7 @@ pub(super) fn prepare(config: &MeasureConfig, plan: &TestpointCostPlan) -> Prepa
         );
         let (name, left) = (series.name.clone(), config.samples.unwrap_or(u64::MAX));
         let way = Err("it was not opened".to_owned());
-        lanes.push(Lane {
+        lanes.push(PointLane {
             mechanism: *mechanism,
             series: name,
             way,
@@ -66,11 +66,11 @@ pub(super) fn prepare(config: &MeasureConfig, plan: &TestpointCostPlan) -> Prepa
         b"punctual-point.".iter().copied().cycle().take(plan.payload.get() as usize).collect();
     let cpus = config.threads.first().map(|thread| thread.cpus.clone()).unwrap_or_default();
     let (stop, duration) = (Arc::clone(&config.stop), config.duration);
-    parts.tasks.push(Box::new(Points { lanes, payload, cpus, ticks: None, stop, duration }));
+    parts.tasks.push(Box::new(CostPoints { lanes, payload, cpus, ticks: None, stop, duration }));
     parts
 }
 
-struct Lane {
+struct PointLane {
     mechanism: PointMechanism,
     series: String,
     way: Result<OpenMechanism, String>,
@@ -82,23 +82,23 @@ struct Lane {
     passed: u64,
 }
 
-struct Points {
-    lanes: Vec<Lane>,
+struct CostPoints {
+    lanes: Vec<PointLane>,
     payload: Box<[u8]>,
     cpus: CpuSet,
-    ticks: Option<Counter>,
+    ticks: Option<CycleCounter>,
     stop: Arc<Stop>,
     duration: Option<punctual_core::Nanos>,
 }
 
-impl Lane {
+impl PointLane {
     /// Writes points and takes the distance of each from the next.
     fn round(
         &mut self,
-        ticks: &Counter,
+        ticks: &CycleCounter,
         points: u64,
         payload: &[u8],
-        sink: &mut impl Sink,
+        sink: &mut impl SampleSink,
         stop: &Stop,
     ) {
         let Ok(way) = &mut self.way else { return };
@@ -181,7 +181,7 @@ impl Lane {
 
     /// The mean of consecutive points without clock readings between them, in ns: the median of
     /// some batches.
-    fn batch_mean(&mut self, ticks: &Counter, payload: &[u8]) -> Option<f64> {
+    fn batch_mean(&mut self, ticks: &CycleCounter, payload: &[u8]) -> Option<f64> {
         let way = self.way.as_mut().ok()?;
         const POINTS: usize = 1_000;
         let mut means = Vec::with_capacity(BATCHES);
@@ -227,9 +227,9 @@ impl Lane {
     }
 }
 
-impl Task for Points {
+impl ThreadTask for CostPoints {
     fn prepare(&mut self) -> Result<(), String> {
-        let ticks = Counter::calibrate();
+        let ticks = CycleCounter::calibrate();
         self.ticks = Some(ticks);
         for lane in &mut self.lanes {
             lane.way = OpenMechanism::open(lane.mechanism, &mut self.payload, &self.cpus, &ticks);
@@ -351,12 +351,12 @@ impl Task for Points {
     }
 }
 
-impl Points {
+impl CostPoints {
     /// A segment of every mechanism with one system call per point, while the kernel counts them.
     fn system_calls(&mut self) -> Option<Validation> {
         let ticks = self.ticks?;
         let (mut claimed, mut others) = (0, 0);
-        let counted = Perf::system_calls(|| {
+        let counted = PerfCounter::system_calls(|| {
             (claimed, others) = (0, 0);
             for lane in &mut self.lanes {
                 match &lane.way {
@@ -366,7 +366,7 @@ impl Points {
                     Ok(OpenMechanism::Memfd(_) | OpenMechanism::Uring(..)) => {}
                     _ => continue,
                 }
-                lane.round(&ticks, ROUND, &self.payload, &mut Discard, &Stop::default());
+                lane.round(&ticks, ROUND, &self.payload, &mut DiscardEvents, &Stop::default());
                 claimed += ROUND;
             }
         });
@@ -385,7 +385,7 @@ impl Points {
     }
 
     /// The cost of a point without clock readings between two of them.
-    fn batches(&mut self, ticks: &Counter) -> Table {
+    fn batches(&mut self, ticks: &CycleCounter) -> Table {
         let mut rows: Vec<Vec<Cell>> = Vec::new();
         let mut ring = None;
         for lane in &mut self.lanes {
@@ -417,9 +417,9 @@ impl Points {
     }
 }
 
-struct Discard;
+struct DiscardEvents;
 
-impl Sink for Discard {
+impl SampleSink for DiscardEvents {
     fn put(&mut self, begin: i64, end: i64, _: u32) {
         std::hint::black_box(end - begin);
     }

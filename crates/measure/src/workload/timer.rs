@@ -4,9 +4,9 @@ use super::{MeasureConfig, NoObserver, Prepared};
 use crate::ring::{Producer, ring};
 use crate::sink;
 use crate::stop::Stop;
-use crate::thread::{Task, ThreadPlan};
-use crate::timer::deadline::Deadline;
-use crate::timer::{self, Method};
+use crate::thread::{ThreadSettings, ThreadTask};
+use crate::timer::deadline::DeadlineLoop;
+use crate::timer::{self, SleepMethod};
 use punctual_core::{Clock, Nanos, Notes};
 use punctual_plan::{TimerMethod, TimerPlan};
 use punctual_sys::{clock, memory};
@@ -22,7 +22,7 @@ pub(super) fn prepare(config: &MeasureConfig, plan: &TimerPlan) -> Prepared {
         Prepared { tasks: Vec::new(), sources: Vec::new(), observer: Box::new(NoObserver) };
     for series in &config.series {
         let (producer, source) = sink::ring(plan.period);
-        let plan = timer::Plan {
+        let plan = timer::LoopPlan {
             method: method(plan.method),
             clock: clock::id(config.clock),
             period: plan.period,
@@ -30,7 +30,7 @@ pub(super) fn prepare(config: &MeasureConfig, plan: &TimerPlan) -> Prepared {
             end_due: i64::MAX,
             samples: config.samples.unwrap_or(u64::MAX),
             stop_above: config.stop_above,
-            only_cpu: config.threads.get(series.thread).and_then(ThreadPlan::only_cpu),
+            only_cpu: config.threads.get(series.thread).and_then(ThreadSettings::only_cpu),
             series: series.number,
         };
         let (clock, duration) = (config.clock, config.duration);
@@ -41,30 +41,30 @@ pub(super) fn prepare(config: &MeasureConfig, plan: &TimerPlan) -> Prepared {
     parts
 }
 
-fn method(method: TimerMethod) -> Method {
+fn method(method: TimerMethod) -> SleepMethod {
     match method {
-        TimerMethod::NanosleepAbsolute => Method::NanosleepAbsolute,
-        TimerMethod::NanosleepRelative => Method::NanosleepRelative,
-        TimerMethod::Timerfd => Method::Timerfd,
-        TimerMethod::PosixTimer => Method::PosixTimer,
-        TimerMethod::Deadline => Method::Deadline,
+        TimerMethod::NanosleepAbsolute => SleepMethod::NanosleepAbsolute,
+        TimerMethod::NanosleepRelative => SleepMethod::NanosleepRelative,
+        TimerMethod::Timerfd => SleepMethod::Timerfd,
+        TimerMethod::PosixTimer => SleepMethod::PosixTimer,
+        TimerMethod::Deadline => SleepMethod::Deadline,
     }
 }
 
 struct Timer {
     name: String,
-    plan: timer::Plan,
+    plan: timer::LoopPlan,
     clock: Clock,
     duration: Option<Nanos>,
     producer: Producer,
     stop: Arc<Stop>,
-    /// For [`Method::Deadline`], once prepared.
-    deadline: Option<Deadline>,
+    /// For [`SleepMethod::Deadline`], once prepared.
+    deadline: Option<DeadlineLoop>,
 }
 
-impl Task for Timer {
+impl ThreadTask for Timer {
     fn prepare(&mut self) -> Result<(), String> {
-        self.deadline = (self.plan.method == Method::Deadline).then(Deadline::prepare);
+        self.deadline = (self.plan.method == SleepMethod::Deadline).then(DeadlineLoop::prepare);
         Ok(())
     }
 
@@ -74,14 +74,14 @@ impl Task for Timer {
 
     fn warm_up(&mut self) {
         let mut scratch = ring(WARM_UP as usize).0;
-        let warm = timer::Plan {
+        let warm = timer::LoopPlan {
             period: self.plan.period.min(Nanos::MILLI),
             first_due: clock::now(self.clock).ns() + 100_000,
             samples: WARM_UP,
             stop_above: None,
             ..self.plan
         };
-        if warm.method != Method::Deadline {
+        if warm.method != SleepMethod::Deadline {
             // An error here recurs in the measured loop, which reports it.
             let _ = timer::run(&warm, &mut scratch, &Stop::default());
         }
@@ -97,7 +97,7 @@ impl Task for Timer {
     }
 
     fn own_yields(&self) -> u64 {
-        self.deadline.as_ref().map_or(0, Deadline::waits)
+        self.deadline.as_ref().map_or(0, DeadlineLoop::waits)
     }
 
     fn notes(&mut self) -> Notes {

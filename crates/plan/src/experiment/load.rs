@@ -3,10 +3,10 @@
 use super::measure::MeasurePlan;
 use crate::form::{command, flag, number, policy, span, text, text_or, word};
 use crate::limits::MAX_DURATION;
-use crate::scheduling::Scheduling;
+use crate::scheduling::SchedulingSpec;
 use crate::section::section;
 use crate::values;
-use crate::words::{CpuChoice, Nice, OnExit, Output};
+use crate::words::{CpuChoice, LoadOutput, Nice, OnExit};
 use punctual_core::{CpuSet, Nanos, Policy, Priority};
 use std::path::PathBuf;
 
@@ -40,9 +40,9 @@ section! {
         key nice: Nice, number(-20, 19, values::nice), [= Nice::default()];
         /// Where its standard output goes: a file, truncated first, or */dev/null*. (A file called
         /// *null* is written `"./null"`.)
-        key stdout: Output, text_or("PATH", "null", values::output), [= Output::Null] => plan;
+        key stdout: LoadOutput, text_or("PATH", "null", values::output), [= LoadOutput::Null] => plan;
         /// The same for its standard error.
-        key stderr: Output, text_or("PATH", "null", values::output), [= Output::Null] => plan;
+        key stderr: LoadOutput, text_or("PATH", "null", values::output), [= LoadOutput::Null] => plan;
         /// What is done when it ends by itself with exit status 0: `respawn` starts it again (with
         /// growing delays if it ends at once every time), so that it lasts as long as the phase,
         /// `ignore` goes on without it, `stop` ends the run.
@@ -73,7 +73,7 @@ section! {
             /// The CPUs that it may run on.
             cpus: CpuSet;
             /// Its policy; never SCHED_DEADLINE.
-            scheduling: Scheduling;
+            scheduling: SchedulingSpec;
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::section::section;
 use crate::target::TargetPlan;
 use crate::values;
 use crate::words::{CpuChoice, DmaLatency};
-use punctual_core::{CpuSet, Nanos, Published};
+use punctual_core::{CpuSet, Nanos, PublishedResults};
 use std::path::PathBuf;
 
 section! {
@@ -97,7 +97,7 @@ section! {
             /// The data kept to explain the worst samples.
             explain: Option<ExplainPlan>;
             /// Published results of this experiment.
-            published: Option<Published>;
+            published: Option<PublishedResults>;
             /// At least one, run in sequence.
             phases: Vec<PhasePlan>;
         }

@@ -1,9 +1,9 @@
 //! `entries`: interruptions of CPUs, as measured by `punctual attach --cpus`.
 
-use crate::form::Key;
+use crate::form::SectionKey;
 use crate::kind::{DefaultCpus, Kind, KindFacts, ParameterProblems, SampledBy};
-use crate::notes::Notes;
-use crate::table::Table;
+use crate::notes::ProblemNotes;
+use crate::table::TomlTable;
 use crate::words::Placement;
 use punctual_core::entry::EntrySeries;
 use punctual_core::{CpuSet, Metric, NamedSeries, Policy, SeriesRequirement, cpu_label};
@@ -44,10 +44,10 @@ impl Kind for EntriesPlan {
 }
 
 impl EntriesSpec {
-    pub(crate) fn keys() -> Vec<Key> {
+    pub(crate) fn keys() -> Vec<SectionKey> {
         Vec::new()
     }
-    pub(crate) fn read(_: &mut Notes, _: &mut Table) -> EntriesSpec {
+    pub(crate) fn read(_: &mut ProblemNotes, _: &mut TomlTable) -> EntriesSpec {
         EntriesSpec
     }
     pub(crate) fn resolved(&self) -> EntriesPlan {

@@ -5,7 +5,7 @@ use crate::kind::{
     DefaultCpus, HistogramPlan, Kind, KindFacts, ParameterProblems, SampledBy, parameters,
 };
 use crate::values;
-use crate::words::{CommandLine, Output};
+use crate::words::{CommandLine, LoadOutput};
 use punctual_core::cycle::{CycleKind, SeriesKind};
 use punctual_core::event::Group;
 use punctual_core::{Nanos, Policy};
@@ -30,9 +30,9 @@ parameters! {
         /// each thread.
         cycle: Option<CycleKind> = None, some(word("a kind of cycle"));
         /// Where the output of `command` goes: a file, emptied first, or */dev/null*.
-        stdout: Output = Output::Null, text_or("PATH", "null", values::output);
+        stdout: LoadOutput = LoadOutput::Null, text_or("PATH", "null", values::output);
         /// The same of its error output.
-        stderr: Output = Output::Null, text_or("PATH", "null", values::output);
+        stderr: LoadOutput = LoadOutput::Null, text_or("PATH", "null", values::output);
     }
 }
 

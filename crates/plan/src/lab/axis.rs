@@ -1,8 +1,8 @@
 //! Axes, their values, and selections of them.
 
-use super::change::Step;
-use crate::notes::{Notes, Read};
-use crate::table::{Table, mismatch};
+use super::change::LabChange;
+use crate::notes::{ProblemNotes, Read};
+use crate::table::{TomlTable, mismatch};
 use crate::text::Span;
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
@@ -22,7 +22,7 @@ pub struct AxisValue {
     /// Its name.
     pub label: String,
     /// Its changes to the experiment.
-    pub(super) steps: Vec<Step>,
+    pub(super) steps: Vec<LabChange>,
 }
 
 impl Axis {
@@ -34,11 +34,11 @@ impl Axis {
 
 /// Values of some axes: a cell is selected if its value is listed for every axis named.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Selection(pub Vec<(String, Vec<String>)>);
+pub struct CellSelection(pub Vec<(String, Vec<String>)>);
 
-impl Selection {
+impl CellSelection {
     /// Parses an inline table, in the order of its text.
-    pub(super) fn read(table: &DeTable<'_>) -> Read<Selection> {
+    pub(super) fn read(table: &DeTable<'_>) -> Read<CellSelection> {
         let mut entries: Vec<_> = table.iter().collect();
         entries.sort_by_key(|(axis, _)| axis.span().start);
         let one = |(axis, value): (&Spanned<DeString<'_>>, &Spanned<DeValue<'_>>)| {
@@ -46,7 +46,7 @@ impl Selection {
                 .map(|labels| (axis.get_ref().to_string(), labels))
                 .map_err(|wrong| wrong.about(axis.get_ref()))
         };
-        entries.into_iter().map(one).collect::<Read<Vec<_>>>().map(Selection)
+        entries.into_iter().map(one).collect::<Read<Vec<_>>>().map(CellSelection)
     }
     /// Whether a cell with these values (by axis) is selected.
     pub fn chooses(&self, axes: &[(String, String)]) -> bool {
@@ -57,7 +57,7 @@ impl Selection {
 }
 
 /// Values of some axes: a word or an array of words each.
-pub(super) fn selection(notes: &mut Notes, table: &Table) -> Selection {
+pub(super) fn selection(notes: &mut ProblemNotes, table: &TomlTable) -> CellSelection {
     let mut chosen = Vec::new();
     for (axis, _, value) in table.entries() {
         match labels(value.get_ref()) {
@@ -65,7 +65,7 @@ pub(super) fn selection(notes: &mut Notes, table: &Table) -> Selection {
             Err(wrong) => notes.wrong(Span::from(value.span()), wrong.about(axis)),
         }
     }
-    Selection(chosen)
+    CellSelection(chosen)
 }
 
 fn labels(value: &DeValue<'_>) -> Read<Vec<String>> {

@@ -13,7 +13,7 @@ const NAME_BYTES: usize = 120;
 
 /// A combination.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Cell {
+pub struct LabCell {
     /// Its directory's name: the values, joined; only letters, digits, `.`, `-`, `_` and `+`. The
     /// same values have the same name.
     pub name: String,
@@ -43,14 +43,14 @@ pub enum CellError {
     },
 }
 
-impl Cell {
+impl LabCell {
     /// A separate cell without axes, from its directory's name and the text of its experiment.
     ///
     /// # Errors
     /// The text is not TOML.
-    pub fn of(name: String, experiment: &str) -> Result<Cell, String> {
+    pub fn of(name: String, experiment: &str) -> Result<LabCell, String> {
         let experiment = experiment.parse().map_err(|why: toml::de::Error| why.to_string())?;
-        Ok(Cell { name, axes: Vec::new(), experiment })
+        Ok(LabCell { name, axes: Vec::new(), experiment })
     }
 
     /// The experiment in TOML, with this seed if there is one. The same cell and seed have the same
@@ -85,7 +85,7 @@ impl Lab {
     ///
     /// # Errors
     /// The first contradiction.
-    pub fn cells(&self) -> Result<Vec<Cell>, CellError> {
+    pub fn cells(&self) -> Result<Vec<LabCell>, CellError> {
         let total = self
             .axes
             .iter()
@@ -111,7 +111,7 @@ impl Lab {
                 name = format!("{name}+{number}");
                 names.insert(name.clone());
             }
-            cells.push(Cell { name, axes, experiment: self.applied(&choice)? });
+            cells.push(LabCell { name, axes, experiment: self.applied(&choice)? });
         }
         if cells.is_empty() { Err(CellError::None) } else { Ok(cells) }
     }

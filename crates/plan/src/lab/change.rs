@@ -5,7 +5,7 @@ use toml::{Table, Value};
 
 /// One change.
 #[derive(Clone, PartialEq, Debug)]
-pub(crate) enum Step {
+pub(crate) enum LabChange {
     /// Sets keys; those of a named `[[measure]]`, `[[load]]` or `[[phase]]` by a table of its name,
     /// those of all by `*`.
     Set(Table),
@@ -22,20 +22,20 @@ pub(crate) enum Step {
 /// The repeatable sections, identified by name.
 const SECTIONS: [&str; 3] = ["measure", "load", "phase"];
 
-impl Step {
+impl LabChange {
     /// Whether it depends on settings of other steps, and must follow them.
     pub(crate) fn is_late(&self) -> bool {
-        matches!(self, Step::RealTimeKernel | Step::Loads(_) | Step::Policy(_))
+        matches!(self, LabChange::RealTimeKernel | LabChange::Loads(_) | LabChange::Policy(_))
     }
 
     /// Applies it. The error completes "the value … of the axis … cannot be applied: ".
     pub(crate) fn apply(&self, experiment: &mut Table) -> Result<(), String> {
         match self {
-            Step::Set(table) => merge(experiment, table, true),
-            Step::CommandLine(words) => append(target(experiment)?, words),
-            Step::RealTimeKernel => real_time_kernel(target(experiment)?),
-            Step::Loads(chosen) => loads(experiment, chosen.as_deref()),
-            Step::Policy(policy) => {
+            LabChange::Set(table) => merge(experiment, table, true),
+            LabChange::CommandLine(words) => append(target(experiment)?, words),
+            LabChange::RealTimeKernel => real_time_kernel(target(experiment)?),
+            LabChange::Loads(chosen) => loads(experiment, chosen.as_deref()),
+            LabChange::Policy(policy) => {
                 let every =
                     Table::from_iter([("policy".to_owned(), Value::String(policy.clone()))]);
                 let every = Table::from_iter([("*".to_owned(), Value::Table(every))]);

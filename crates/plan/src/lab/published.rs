@@ -1,43 +1,43 @@
 //! Published figures, shown beside the measured ones.
 
-use super::axis::Selection;
+use super::axis::CellSelection;
 use crate::context::LoadOptions;
 use crate::form::{ValueType, any, count, list, one_or_more, span, text};
 use crate::limits::MAX_LATENCY;
-use crate::notes::{Notes, Read};
+use crate::notes::{ProblemNotes, Read};
 use crate::section::{read_all, section};
-use crate::table::{Table, mismatch};
+use crate::table::{TomlTable, mismatch};
 use crate::text::{Setting, SourceText, Span};
 use punctual_core::Nanos;
 use toml::de::{DeTable, DeValue};
 
 /// A table of a publication.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Published {
+pub struct PublishedTable {
     /// Its subject.
     pub title: String,
     /// The hardware, kernel and method.
     pub setup: String,
     /// In the order of the publication.
-    pub rows: Vec<PublishedRow>,
+    pub rows: Vec<PublishedRowSpec>,
     /// Its conclusions.
-    pub claims: Vec<PublishedClaim>,
+    pub claims: Vec<PublishedClaimSpec>,
 }
 
 /// A conclusion: a figure with a value of an axis is a multiple of the figure without it.
 #[derive(Clone, PartialEq, Debug)]
-pub struct PublishedClaim {
+pub struct PublishedClaimSpec {
     /// Its subject.
     pub label: String,
     /// As it was published.
     pub published: String,
     /// An axis with its value.
-    pub with: Selection,
+    pub with: CellSelection,
     /// The same axis with the values for comparison.
-    pub against: Selection,
+    pub against: CellSelection,
     /// The cells that judge it.
-    pub cells: Selection,
-    /// The series that judge it, as in [`PublishedRow::series`].
+    pub cells: CellSelection,
+    /// The series that judge it, as in [`PublishedRowSpec::series`].
     pub series: String,
     /// `max`, `p50`, ….
     pub figure: String,
@@ -47,11 +47,11 @@ pub struct PublishedClaim {
 
 /// A row: the published figures, and the cells that are their counterpart.
 #[derive(Clone, PartialEq, Debug)]
-pub struct PublishedRow {
+pub struct PublishedRowSpec {
     /// Its name.
     pub label: String,
     /// The cells shown beside it.
-    pub cells: Selection,
+    pub cells: CellSelection,
     /// The series shown beside it: those of this name and those below it (`irq` includes
     /// `irq/cpu0/to-handler`); empty: all.
     pub series: String,
@@ -75,11 +75,12 @@ pub(super) fn known_names() -> impl Iterator<Item = &'static str> + Clone {
 }
 
 /// A table by its name; `None` if there is none.
-pub(super) fn known(name: &str) -> Option<Vec<Published>> {
+pub(super) fn known(name: &str) -> Option<Vec<PublishedTable>> {
     let (_, text) = KNOWN.iter().find(|(known, _)| *known == name)?;
-    let mut notes = Notes::new(SourceText::shared(name, *text), &LoadOptions::default());
+    let mut notes = ProblemNotes::new(SourceText::shared(name, *text), &LoadOptions::default());
     let (document, _) = DeTable::parse_recoverable(text);
-    let mut file = Table::new(document.get_ref(), Span::default(), "a table of published figures");
+    let mut file =
+        TomlTable::new(document.get_ref(), Span::default(), "a table of published figures");
     let all =
         read_all::<PublicationSpec>(&mut notes, &mut file, "publication", "`[[publication]]`");
     Some(all.iter().map(PublicationSpec::published).collect())
@@ -108,11 +109,11 @@ section! {
         /// What was published, in words.
         key published: String, text("TEXT", any_text), ["none"];
         /// An axis with the value that does it.
-        key with: Selection, any(selection_type(), selected), ["none"];
+        key with: CellSelection, any(selection_type(), selected), ["none"];
         /// The same axis with the values that it is compared with.
-        key against: Selection, any(selection_type(), selected), ["none"];
+        key against: CellSelection, any(selection_type(), selected), ["none"];
         /// The cells that it is judged by: a value or an array of values for each axis.
-        key cells: Selection, any(selection_type(), selected), ["all"];
+        key cells: CellSelection, any(selection_type(), selected), ["all"];
         /// The series that it is judged by, with those below it.
         key series: String, text("SERIES", any_text), ["all"];
         /// The figure: `max`, `p50`, `p99`, `p99.9`.
@@ -128,7 +129,7 @@ section! {
         /// What the row is called.
         key label: String, text("TEXT", any_text), ["none"];
         /// The cells that are set beside it: a value or an array of values for each axis.
-        key cells: Selection, any(selection_type(), selected), ["all"];
+        key cells: CellSelection, any(selection_type(), selected), ["all"];
         /// The series that are set beside it, with those below it (`irq` is also
         /// `irq/cpu0/to-handler`).
         key series: String, text("SERIES", any_text), ["all"];
@@ -144,8 +145,8 @@ section! {
 }
 
 impl PublicationSpec {
-    pub(super) fn published(&self) -> Published {
-        Published {
+    pub(super) fn published(&self) -> PublishedTable {
+        PublishedTable {
             title: set(&self.title),
             setup: set(&self.setup),
             rows: self.row.iter().map(RowSpec::row).collect(),
@@ -155,10 +156,10 @@ impl PublicationSpec {
 }
 
 impl ClaimSpec {
-    fn claim(&self) -> PublishedClaim {
+    fn claim(&self) -> PublishedClaimSpec {
         let ratio: Vec<u64> = set(&self.ratio);
         let figure = set(&self.figure);
-        PublishedClaim {
+        PublishedClaimSpec {
             label: set(&self.label),
             published: set(&self.published),
             with: set(&self.with),
@@ -172,9 +173,9 @@ impl ClaimSpec {
 }
 
 impl RowSpec {
-    fn row(&self) -> PublishedRow {
+    fn row(&self) -> PublishedRowSpec {
         let time = |time: &Setting<Nanos>| time.as_ref().map(|at| at.value);
-        PublishedRow {
+        PublishedRowSpec {
             label: set(&self.label),
             cells: set(&self.cells),
             series: set(&self.series),
@@ -198,9 +199,9 @@ fn selection_type() -> ValueType {
     ValueType::Named(Box::new(one_or_more("VALUE")))
 }
 
-fn selected(value: &DeValue<'_>) -> Read<Selection> {
+fn selected(value: &DeValue<'_>) -> Read<CellSelection> {
     match value {
-        DeValue::Table(table) => Selection::read(table),
+        DeValue::Table(table) => CellSelection::read(table),
         other => Err(mismatch(other, "a table of axes")),
     }
 }
@@ -212,13 +213,15 @@ mod tests {
     #[test]
     fn built_in_tables_of_publications_are_valid() {
         for (name, source) in KNOWN {
-            let mut notes = Notes::new(SourceText::shared(name, source), &LoadOptions::default());
+            let mut notes =
+                ProblemNotes::new(SourceText::shared(name, source), &LoadOptions::default());
             let (document, errors) = DeTable::parse_recoverable(source);
             assert!(errors.is_empty(), "{errors:?}");
-            let mut file = Table::new(document.get_ref(), Span::default(), "a table");
+            let mut file = TomlTable::new(document.get_ref(), Span::default(), "a table");
             let title = "`[[publication]]`";
             let tables = read_all::<PublicationSpec>(&mut notes, &mut file, "publication", title);
-            let tables: Vec<Published> = tables.iter().map(PublicationSpec::published).collect();
+            let tables: Vec<PublishedTable> =
+                tables.iter().map(PublicationSpec::published).collect();
             assert!(notes.problems.is_empty(), "{}", notes.problems);
             assert!(tables.iter().all(|table| !table.rows.is_empty() && !table.setup.is_empty()));
         }

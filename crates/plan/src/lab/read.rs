@@ -1,16 +1,16 @@
 //! Parses the text of a lab file.
 
 use super::axis::selection;
-use super::change::{Step, nested};
+use super::change::{LabChange, nested};
 use super::settings::LabSettings;
-use super::{Axis, AxisValue, Lab, MAX_AXES, MAX_CELLS, MAX_VALUES, ReadFile, Selection};
+use super::{Axis, AxisValue, CellSelection, Lab, MAX_AXES, MAX_CELLS, MAX_VALUES, ReadFile};
 use crate::context::LoadOptions;
 use crate::escape::clipped;
 use crate::limits::MAX_FILE_BYTES;
-use crate::notes::{Notes, Read, Wrong};
+use crate::notes::{ProblemNotes, Read, Wrong};
 use crate::problem::{Problem, ProblemKind, Problems};
-use crate::section::Section;
-use crate::table::{Table, mismatch};
+use crate::section::FileSection;
+use crate::table::{TomlTable, mismatch};
 use crate::text::{At, SourceText, Span};
 use crate::values;
 use punctual_core::CpuSet;
@@ -31,7 +31,7 @@ pub(super) fn read(
     options: &LoadOptions,
     read_file: &ReadFile,
 ) -> (Option<Lab>, Problems) {
-    let mut notes = Notes::new(source.clone(), options);
+    let mut notes = ProblemNotes::new(source.clone(), options);
     let (document, errors) = DeTable::parse_recoverable(&source.text);
     for error in errors {
         let span = error.span().map(Span::from);
@@ -39,7 +39,7 @@ pub(super) fn read(
     }
     // Consequences of a syntax error are not reported.
     let Ok(whole) = source.text.parse::<toml::Table>() else { return (None, notes.problems) };
-    let mut file = Table::new(document.get_ref(), Span::default(), "a lab file");
+    let mut file = TomlTable::new(document.get_ref(), Span::default(), "a lab file");
     let settings = file
         .take_table(&mut notes, "lab", "`[lab]`")
         .map(|table| LabSettings::read_whole(&mut notes, table))
@@ -54,7 +54,7 @@ pub(super) fn read(
         None => Vec::new(),
     };
     let excludes = file.take_sections(&mut notes, "exclude", "`[[exclude]]`");
-    let excludes: Vec<(Span, Selection)> = excludes
+    let excludes: Vec<(Span, CellSelection)> = excludes
         .iter()
         .take(MAX_CELLS)
         .map(|table| (table.span, selection(&mut notes, table)))
@@ -81,8 +81,8 @@ pub(super) fn read(
 
 /// The axes; their values come from the same document parsed without places.
 fn axes(
-    notes: &mut Notes,
-    table: &Table,
+    notes: &mut ProblemNotes,
+    table: &TomlTable,
     plain: Option<&Value>,
     isolated: Option<&CpuSet>,
 ) -> Vec<Axis> {
@@ -140,7 +140,7 @@ fn unknown(axis: &str) -> Wrong {
 }
 
 /// Checks an axis with `written` values; errors of single values have already been reported.
-fn checked(notes: &mut Notes, span: Span, written: usize, axis: Axis) -> Option<Axis> {
+fn checked(notes: &mut ProblemNotes, span: Span, written: usize, axis: Axis) -> Option<Axis> {
     if axis.values.is_empty() && written > 0 {
         return None;
     }
@@ -159,7 +159,7 @@ fn checked(notes: &mut Notes, span: Span, written: usize, axis: Axis) -> Option<
 
 /// A value in an array: of an axis known by its name, or of the key whose path is the axis' name.
 fn listed(
-    notes: &mut Notes,
+    notes: &mut ProblemNotes,
     axis: &str,
     span: Span,
     value: &Value,
@@ -181,20 +181,20 @@ fn listed(
     }
 }
 
-fn steps(axis: &str, value: &Value, isolated: Option<&CpuSet>) -> Read<Vec<Step>> {
+fn steps(axis: &str, value: &Value, isolated: Option<&CpuSet>) -> Read<Vec<LabChange>> {
     let word = || value.as_str().ok_or_else(|| Wrong::new("expected a string"));
     let one_of = |words: &str| {
         Wrong::new(format!("`{}` is not a value of this axis", clipped(&label(value))))
             .help(format!("one of {words}"))
     };
     match axis {
-        "kernel" => Ok(vec![Step::Set(nested(&["target", "kernel"], word()?.into()))]),
-        "cmdline" => Ok(vec![Step::CommandLine(word()?.to_owned())]),
+        "kernel" => Ok(vec![LabChange::Set(nested(&["target", "kernel"], word()?.into()))]),
+        "cmdline" => Ok(vec![LabChange::CommandLine(word()?.to_owned())]),
         "preemption" => match word()? {
             "default" => Ok(Vec::new()),
-            "rt" => Ok(vec![Step::RealTimeKernel]),
+            "rt" => Ok(vec![LabChange::RealTimeKernel]),
             model @ ("none" | "voluntary" | "full" | "lazy") => {
-                Ok(vec![Step::CommandLine(format!("preempt={model}"))])
+                Ok(vec![LabChange::CommandLine(format!("preempt={model}"))])
             }
             _ => Err(one_of("`default`, `none`, `voluntary`, `full`, `lazy`, `rt`")),
         },
@@ -207,33 +207,35 @@ fn steps(axis: &str, value: &Value, isolated: Option<&CpuSet>) -> Read<Vec<Step>
             };
             match word()? {
                 "none" => Ok(Vec::new()),
-                "isolcpus" => Ok(vec![Step::CommandLine(format!("isolcpus={}", cpus()?))]),
-                "cpuset" => Ok(vec![Step::Set(nested(&["partition", "cpus"], cpus()?.into()))]),
+                "isolcpus" => Ok(vec![LabChange::CommandLine(format!("isolcpus={}", cpus()?))]),
+                "cpuset" => {
+                    Ok(vec![LabChange::Set(nested(&["partition", "cpus"], cpus()?.into()))])
+                }
                 _ => Err(one_of("`none`, `isolcpus`, `cpuset`")),
             }
         }
         "load" => match value {
-            Value::String(word) if word == "idle" => Ok(vec![Step::Loads(Some(Vec::new()))]),
-            Value::String(word) if word == "loaded" => Ok(vec![Step::Loads(None)]),
-            Value::String(name) => Ok(vec![Step::Loads(Some(vec![name.clone()]))]),
+            Value::String(word) if word == "idle" => Ok(vec![LabChange::Loads(Some(Vec::new()))]),
+            Value::String(word) if word == "loaded" => Ok(vec![LabChange::Loads(None)]),
+            Value::String(name) => Ok(vec![LabChange::Loads(Some(vec![name.clone()]))]),
             Value::Array(names) => {
                 let name = |name: &Value| {
                     name.as_str()
                         .map(str::to_owned)
                         .ok_or_else(|| Wrong::new("expected names of loads"))
                 };
-                Ok(vec![Step::Loads(Some(names.iter().map(name).collect::<Read<_>>()?))])
+                Ok(vec![LabChange::Loads(Some(names.iter().map(name).collect::<Read<_>>()?))])
             }
             _ => Err(Wrong::new(
                 "expected `idle`, `loaded`, a load's name, or an array of such names",
             )),
         },
-        "policy" => Ok(vec![Step::Policy(word()?.to_owned())]),
+        "policy" => Ok(vec![LabChange::Policy(word()?.to_owned())]),
         path if path.contains('.') => {
             let keys: Vec<&str> = path.split('.').map(str::trim).collect();
             match keys.iter().any(|key| key.is_empty()) {
                 true => Err(Wrong::new("this is not a path of keys")),
-                false => Ok(vec![Step::Set(nested(&keys, value.clone()))]),
+                false => Ok(vec![LabChange::Set(nested(&keys, value.clone()))]),
             }
         }
         _ => Err(unknown(axis)),
@@ -241,7 +243,7 @@ fn steps(axis: &str, value: &Value, isolated: Option<&CpuSet>) -> Read<Vec<Step>
 }
 
 /// `NAME = { … }`: the settings added to the experiment.
-fn variants(notes: &mut Notes, places: &DeTable, items: &toml::Table) -> Vec<AxisValue> {
+fn variants(notes: &mut ProblemNotes, places: &DeTable, items: &toml::Table) -> Vec<AxisValue> {
     let mut ordered: Vec<(Span, &str, Span)> = places
         .iter()
         .map(|(key, value)| {
@@ -259,7 +261,7 @@ fn variants(notes: &mut Notes, places: &DeTable, items: &toml::Table) -> Vec<Axi
             Some(Value::Table(settings)) => {
                 values.push(AxisValue {
                     label: name.to_owned(),
-                    steps: vec![Step::Set(settings.clone())],
+                    steps: vec![LabChange::Set(settings.clone())],
                 });
             }
             _ => notes.wrong(
@@ -280,7 +282,7 @@ fn label(value: &Value) -> String {
 }
 
 /// Rejects unknown names in an exclusion, which would silently exclude nothing.
-fn check_selection(notes: &mut Notes, span: Span, selection: &Selection, axes: &[Axis]) {
+fn check_selection(notes: &mut ProblemNotes, span: Span, selection: &CellSelection, axes: &[Axis]) {
     for (name, labels) in &selection.0 {
         match axes.iter().find(|axis| axis.name == *name) {
             None => notes.wrong(span, Wrong::new(format!("there is no axis `{}`", clipped(name)))),
@@ -300,7 +302,7 @@ fn check_selection(notes: &mut Notes, span: Span, selection: &Selection, axes: &
 
 /// The experiment that the axes change: the rest of the file, or the file that it names.
 fn base(
-    notes: &mut Notes,
+    notes: &mut ProblemNotes,
     source: &SourceText,
     whole: toml::Table,
     file: Option<&At<String>>,

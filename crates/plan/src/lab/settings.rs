@@ -1,8 +1,8 @@
 //! `[lab]`.
 
-use super::axis::Selection;
+use super::axis::CellSelection;
 use super::published::{PublicationSpec, known, known_names};
-use super::{LabRequirement, MAX_PARALLEL, MAX_REPEAT, Published, Seeds};
+use super::{LabRequirementSpec, MAX_PARALLEL, MAX_REPEAT, PublishedTable, Seeds};
 use crate::escape::clipped;
 use crate::form::{ValueType, any, count, one_or_more, path_text, text};
 use crate::notes::{Read, Wrong};
@@ -16,11 +16,11 @@ use toml::de::DeValue;
 
 /// The requirements on every cell.
 #[derive(Clone, Debug)]
-pub struct Requirements(pub(super) Vec<LabRequirement>);
+pub struct Requirements(pub(super) Vec<LabRequirementSpec>);
 
 /// Tables of published figures that have a name.
 #[derive(Clone, Debug)]
-pub struct Publications(Vec<Published>);
+pub struct Publications(Vec<PublishedTable>);
 
 // A lab file is never written back.
 macro_rules! unwritten {
@@ -30,7 +30,7 @@ macro_rules! unwritten {
         }
     } )* };
 }
-unwritten!(Seeds, Requirements, Publications, Selection);
+unwritten!(Seeds, Requirements, Publications, CellSelection);
 
 section! {
     /// The settings of the whole lab.
@@ -62,7 +62,7 @@ section! {
 
 impl LabSettings {
     /// The named tables, then those that are written out.
-    pub(super) fn all_published(&self) -> Vec<Published> {
+    pub(super) fn all_published(&self) -> Vec<PublishedTable> {
         let named = self.published.iter().flat_map(|at| at.value.0.clone());
         named.chain(self.publication.iter().map(PublicationSpec::published)).collect()
     }
@@ -121,11 +121,11 @@ fn published_names(value: &DeValue<'_>) -> Read<Publications> {
 
 /// `"p100 < 100us"`, an array of such, or a table of them by measure.
 fn requirements(value: &DeValue<'_>) -> Read<Requirements> {
-    let of = |measure: Option<&str>, value: &DeValue<'_>| -> Read<Vec<LabRequirement>> {
-        let one = |(text, span): (&str, Option<Span>)| -> Read<LabRequirement> {
+    let of = |measure: Option<&str>, value: &DeValue<'_>| -> Read<Vec<LabRequirementSpec>> {
+        let one = |(text, span): (&str, Option<Span>)| -> Read<LabRequirementSpec> {
             let requirement: Requirement = values::requirement(text)?;
             let requirement = At::new(span.unwrap_or_default(), requirement);
-            Ok(LabRequirement { measure: measure.map(str::to_owned), requirement })
+            Ok(LabRequirementSpec { measure: measure.map(str::to_owned), requirement })
         };
         texts(value)?.into_iter().map(one).collect()
     };

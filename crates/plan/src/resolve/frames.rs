@@ -8,7 +8,7 @@ use crate::text::{Setting, Span, each};
 use punctual_core::Nanos;
 
 /// A phase before its measures are added.
-pub(super) struct Frame {
+pub(super) struct PhaseFrame {
     pub(super) name: String,
     pub(super) duration: Setting<Nanos>,
     /// The loads, by index.
@@ -19,10 +19,10 @@ pub(super) struct Frame {
 
 impl Resolver<'_> {
     /// The phases as written, or one with every load.
-    pub(super) fn phase_frames(&mut self, loads: &[LoadPlan]) -> Vec<Frame> {
+    pub(super) fn phase_frames(&mut self, loads: &[LoadPlan]) -> Vec<PhaseFrame> {
         let specs = &self.experiment.phases;
         if specs.is_empty() {
-            return vec![Frame {
+            return vec![PhaseFrame {
                 name: "main".to_owned(),
                 duration: None,
                 loads: (0..loads.len()).collect(),
@@ -37,13 +37,13 @@ impl Resolver<'_> {
         let mut frames = Vec::new();
         for (spec, name) in specs.iter().zip(names) {
             let loads = self.look_up("load", each(&spec.loads), &known);
-            frames.push(Frame { name, duration: spec.duration, loads, span: Some(spec.span) });
+            frames.push(PhaseFrame { name, duration: spec.duration, loads, span: Some(spec.span) });
         }
         self.warn_of_idle_loads(&frames, loads);
         frames
     }
 
-    fn warn_of_idle_loads(&mut self, frames: &[Frame], loads: &[LoadPlan]) {
+    fn warn_of_idle_loads(&mut self, frames: &[PhaseFrame], loads: &[LoadPlan]) {
         for (index, load) in loads.iter().enumerate() {
             if !frames.iter().any(|frame| frame.loads.contains(&index)) {
                 let span = self.experiment.loads[index].span;
@@ -57,7 +57,7 @@ impl Resolver<'_> {
     }
 
     /// The phases of a measure, by index: those named, or all.
-    pub(super) fn phases_of(&mut self, spec: &MeasureSpec, frames: &[Frame]) -> Vec<usize> {
+    pub(super) fn phases_of(&mut self, spec: &MeasureSpec, frames: &[PhaseFrame]) -> Vec<usize> {
         let Some(named) = &spec.phases else { return (0..frames.len()).collect() };
         if named.value.is_empty() {
             let message = "this measure is in no phase: it would never run";

@@ -4,10 +4,10 @@ use super::cpus::Zones;
 use super::{Resolver, place};
 use crate::escape::clipped;
 use crate::experiment::{LoadResolved, LoadSpec};
-use crate::plan::{LoadPlan, Scheduling};
+use crate::plan::{LoadPlan, SchedulingSpec};
 use crate::problem::{Problem, ProblemKind};
 use crate::text::Span;
-use crate::words::Output;
+use crate::words::LoadOutput;
 use punctual_core::{Policy, Priority};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -51,7 +51,7 @@ impl Resolver<'_> {
         }
     }
 
-    fn load_scheduling(&mut self, spec: &LoadSpec) -> Scheduling {
+    fn load_scheduling(&mut self, spec: &LoadSpec) -> SchedulingSpec {
         let policy = spec.policy();
         if !policy.has_priority() {
             self.refuse_priority(&spec.priority, policy);
@@ -67,17 +67,17 @@ impl Resolver<'_> {
             );
         }
         match policy {
-            Policy::Fifo => Scheduling::Fifo(spec.priority()),
-            Policy::Rr => Scheduling::Rr(spec.priority()),
-            Policy::Other => Scheduling::Other(nice),
-            Policy::Batch => Scheduling::Batch(nice),
-            Policy::Idle => Scheduling::Idle,
+            Policy::Fifo => SchedulingSpec::Fifo(spec.priority()),
+            Policy::Rr => SchedulingSpec::Rr(spec.priority()),
+            Policy::Other => SchedulingSpec::Other(nice),
+            Policy::Batch => SchedulingSpec::Batch(nice),
+            Policy::Idle => SchedulingSpec::Idle,
             Policy::Deadline => {
                 let message = "a load cannot have SCHED_DEADLINE";
                 let help = "a deadline task may not fork (sched(7)): choose fifo, rr, other, \
                             batch or idle";
                 self.error(ProblemKind::Combination, place(&spec.policy, spec.span), message, help);
-                Scheduling::Idle
+                SchedulingSpec::Idle
             }
         }
     }
@@ -99,7 +99,7 @@ impl Resolver<'_> {
         let mut seen: HashMap<&Path, &LoadSpec> = HashMap::new();
         for (spec, load) in loads {
             for (setting, output) in [(&spec.stdout, &load.stdout), (&spec.stderr, &load.stderr)] {
-                let Output::File(path) = output else { continue };
+                let LoadOutput::File(path) = output else { continue };
                 // Writes to a device do not overwrite each other.
                 if path.starts_with("/dev") {
                     continue;

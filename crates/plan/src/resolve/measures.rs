@@ -1,13 +1,13 @@
 //! Measures: threads on their CPUs, histograms that fit into memory.
 
 use super::cpus::Zones;
-use super::frames::Frame;
+use super::frames::PhaseFrame;
 use super::{Resolver, place, value};
 use crate::experiment::{MeasureResolved, MeasureSpec, WorkloadSpec};
 use crate::kind::{DefaultCpus, ParameterProblems};
 use crate::limits::{MAX_BINS, MAX_SERIES, MAX_THREADS, MEMORY_SHARE};
 use crate::plan::{
-    HistogramPlan, Length, MeasurePlan, Scheduling, SystressFile, ThreadPlan, Workload,
+    HistogramPlan, Length, MeasurePlan, SchedulingSpec, SystressFile, ThreadPlan, Workload,
 };
 use crate::problem::{Problem, ProblemKind};
 use crate::text::{Setting, Span};
@@ -15,7 +15,7 @@ use crate::words::{CpuChoice, Placement, Word};
 use punctual_core::{CpuSet, Nanos, Policy};
 
 /// A resolved measure, except for its length, which depends on the phase.
-pub(super) struct Measure<'a> {
+pub(super) struct ResolvedMeasure<'a> {
     pub(super) spec: &'a MeasureSpec,
     pub(super) plan: MeasurePlan,
     /// The phases that it runs in, by index.
@@ -23,7 +23,11 @@ pub(super) struct Measure<'a> {
 }
 
 impl<'a> Resolver<'a> {
-    pub(super) fn measures(&mut self, zones: &Zones, frames: &[Frame]) -> Vec<Measure<'a>> {
+    pub(super) fn measures(
+        &mut self,
+        zones: &Zones,
+        frames: &[PhaseFrame],
+    ) -> Vec<ResolvedMeasure<'a>> {
         let experiment = self.experiment;
         if experiment.measures.is_empty() {
             let problem =
@@ -45,7 +49,7 @@ impl<'a> Resolver<'a> {
         for (index, (spec, name)) in experiment.measures.iter().zip(names).enumerate() {
             let phases = self.phases_of(spec, frames);
             let plan = self.measure(index, spec, name, zones, &phases, &mut room);
-            measures.push(Measure { spec, plan, phases });
+            measures.push(ResolvedMeasure { spec, plan, phases });
         }
         self.check_memory(&measures);
         self.check_result_files(&measures);
@@ -226,8 +230,8 @@ impl<'a> Resolver<'a> {
     }
 
     /// Checks that the exact histograms of all series together fit into their share of the memory.
-    fn check_memory(&mut self, measures: &[Measure]) {
-        let need = |measure: &Measure| {
+    fn check_memory(&mut self, measures: &[ResolvedMeasure]) {
+        let need = |measure: &ResolvedMeasure| {
             // Fast loops count in two tallies of the same size in addition to the series itself.
             let copies = if matches!(measure.plan.workload, Workload::Timer(_)) { 1 } else { 3 };
             let parts = measure.plan.workload.parts().len().max(1);
@@ -263,7 +267,8 @@ impl<'a> Resolver<'a> {
     ) {
         let whole =
             |thread: &ThreadPlan| thread.cpus == zones.online || thread.cpus == zones.partition;
-        let deadline = |thread: &ThreadPlan| matches!(thread.scheduling, Scheduling::Deadline(_));
+        let deadline =
+            |thread: &ThreadPlan| matches!(thread.scheduling, SchedulingSpec::Deadline(_));
         if threads.iter().any(|thread| deadline(thread) && !whole(thread)) {
             let message = "the kernel refuses SCHED_DEADLINE to a thread that may not run on all \
                            CPUs of its root domain";
@@ -297,7 +302,7 @@ impl<'a> Resolver<'a> {
         Some(SystressFile { path, format: wanted.format(), index })
     }
 
-    fn check_result_files(&mut self, measures: &[Measure]) {
+    fn check_result_files(&mut self, measures: &[ResolvedMeasure]) {
         let mut seen = std::collections::HashMap::new();
         for (measure, file) in
             measures.iter().filter_map(|measure| Some((measure, measure.plan.systress.as_ref()?)))
@@ -342,7 +347,7 @@ fn threads(
     name: &str,
     placement: Placement,
     cpus: &CpuSet,
-    scheduling: Scheduling,
+    scheduling: SchedulingSpec,
     workload: &Workload,
 ) -> Vec<ThreadPlan> {
     let offset = match workload {

@@ -1,7 +1,7 @@
 //! Phases: the loads, measures and duration of each.
 
-use super::frames::Frame;
-use super::measures::Measure;
+use super::frames::PhaseFrame;
+use super::measures::ResolvedMeasure;
 use super::{Resolver, place};
 use crate::experiment::LoadSpec;
 use crate::plan::{Length, LoadPlan, MeasurePlan, PhasePlan};
@@ -11,14 +11,14 @@ use punctual_core::Nanos;
 impl Resolver<'_> {
     pub(super) fn phases(
         &mut self,
-        frames: Vec<Frame>,
-        measures: &[Measure],
+        frames: Vec<PhaseFrame>,
+        measures: &[ResolvedMeasure],
         loads: &[LoadPlan],
     ) -> Vec<PhasePlan> {
         let count = frames.len();
         let mut phases = Vec::new();
         for (k, frame) in frames.iter().enumerate() {
-            let here: Vec<&Measure> =
+            let here: Vec<&ResolvedMeasure> =
                 measures.iter().filter(|measure| measure.phases.contains(&k)).collect();
             let plan = PhasePlan {
                 name: frame.name.clone(),
@@ -41,7 +41,7 @@ impl Resolver<'_> {
     }
 
     /// The measure with its length in a phase: its own, else the phase's, else until it is ended.
-    fn measure_in(&mut self, measure: &Measure, frame: &Frame) -> MeasurePlan {
+    fn measure_in(&mut self, measure: &ResolvedMeasure, frame: &PhaseFrame) -> MeasurePlan {
         let spec = measure.spec;
         let whole = frame.duration.as_ref().map(|at| at.value);
         let length = match (&spec.duration, &spec.samples) {
@@ -83,7 +83,7 @@ impl Resolver<'_> {
     }
 
     /// Checks that each phase but the last one ends, and has something to wait for.
-    fn check_end(&mut self, frame: &Frame, plan: &PhasePlan, last: bool) {
+    fn check_end(&mut self, frame: &PhaseFrame, plan: &PhasePlan, last: bool) {
         let Some(span) = frame.span.filter(|_| frame.duration.is_none()) else { return };
         let endless =
             plan.measures.iter().any(|measure| measure.length == Length::UntilInterrupted);
@@ -110,7 +110,7 @@ impl Resolver<'_> {
         self.error(ProblemKind::Combination, span, message, help);
     }
 
-    fn check_loads(&mut self, frame: &Frame, loads: &[(&LoadSpec, &LoadPlan)]) {
+    fn check_loads(&mut self, frame: &PhaseFrame, loads: &[(&LoadSpec, &LoadPlan)]) {
         self.check_outputs(loads);
         let Some(duration) = &frame.duration else { return };
         for (spec, load) in loads.iter().filter(|(_, load)| load.start_delay >= duration.value) {

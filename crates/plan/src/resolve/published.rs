@@ -8,14 +8,14 @@ use crate::problem::{Problem, ProblemKind};
 use crate::text::Span;
 use punctual_core::published::Right;
 use punctual_core::words::nearest;
-use punctual_core::{Published, PublishedResult, Shape, Term};
+use punctual_core::{PublishedResult, PublishedResults, PublishedShape, Term};
 
 impl Resolver<'_> {
-    pub(super) fn published(&mut self, phases: &[PhasePlan]) -> Option<Published> {
+    pub(super) fn published(&mut self, phases: &[PhasePlan]) -> Option<PublishedResults> {
         let spec = self.experiment.published.as_ref()?;
         let source = spec.source.as_ref().map_or(String::new(), |at| at.value.clone());
         let results = spec.result.iter().map(|result| self.result(result, phases)).collect();
-        Some(Published { source, results })
+        Some(PublishedResults { source, results })
     }
 
     fn result(&mut self, spec: &ResultSpec, phases: &[PhasePlan]) -> PublishedResult {
@@ -23,7 +23,7 @@ impl Resolver<'_> {
             self.known(&here.value, here.span, phases);
         }
         if let Some(written) = &spec.shape
-            && let Ok(shape) = written.value.parse::<Shape>()
+            && let Ok(shape) = written.value.parse::<PublishedShape>()
         {
             self.known(&shape.left, written.span, phases);
             if let Right::Times(_, term) = &shape.right {

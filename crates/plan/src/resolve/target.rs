@@ -3,7 +3,7 @@
 
 use super::{place, value};
 use crate::problem::{Problem, ProblemKind, Problems};
-use crate::section::Section;
+use crate::section::FileSection;
 use crate::target::{
     Acceleration, Architecture, Board, Device, KernelChoice, SshPlan, TargetKind, TargetPlan,
     TargetSpec, VmPlan,

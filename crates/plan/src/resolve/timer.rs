@@ -4,7 +4,7 @@ use super::{Resolver, place, value};
 use crate::experiment::{MeasureSpec, TimerSpec};
 use crate::kinds::WorkloadKind;
 use crate::limits::DEADLINE_PERIODS;
-use crate::plan::{DeadlineParameters, Scheduling, TimerPlan};
+use crate::plan::{DeadlineParameters, SchedulingSpec, TimerPlan};
 use crate::problem::{Problem, ProblemKind};
 use crate::words::{Nice, TimerMethod, Word};
 use punctual_core::{Clock, Nanos, Policy};
@@ -84,7 +84,7 @@ impl Resolver<'_> {
         spec: &MeasureSpec,
         policy: Policy,
         period: Nanos,
-    ) -> Scheduling {
+    ) -> SchedulingSpec {
         if !policy.has_priority() {
             self.refuse_priority(&spec.priority, policy);
         }
@@ -101,12 +101,12 @@ impl Resolver<'_> {
             }
         }
         match policy {
-            Policy::Fifo => Scheduling::Fifo(spec.priority()),
-            Policy::Rr => Scheduling::Rr(spec.priority()),
-            Policy::Other => Scheduling::Other(Nice::default()),
-            Policy::Batch => Scheduling::Batch(Nice::default()),
-            Policy::Idle => Scheduling::Idle,
-            Policy::Deadline => Scheduling::Deadline(self.deadline(spec, period)),
+            Policy::Fifo => SchedulingSpec::Fifo(spec.priority()),
+            Policy::Rr => SchedulingSpec::Rr(spec.priority()),
+            Policy::Other => SchedulingSpec::Other(Nice::default()),
+            Policy::Batch => SchedulingSpec::Batch(Nice::default()),
+            Policy::Idle => SchedulingSpec::Idle,
+            Policy::Deadline => SchedulingSpec::Deadline(self.deadline(spec, period)),
         }
     }
 

@@ -1,7 +1,7 @@
 //! Reads the properties of a stanza, so that one pass finds every error of a file.
 
-use super::scan::{Property, Stanza};
-use crate::notes::{Notes, Read, Wrong};
+use super::scan::{Stanza, SystressProperty};
+use crate::notes::{ProblemNotes, Read, Wrong};
 use crate::problem::{Problem, ProblemKind};
 use crate::text::{At, Setting};
 use std::collections::HashMap;
@@ -9,14 +9,14 @@ use std::collections::HashMap;
 /// A stanza being read: it records the keys that were read; the others are unknown.
 pub(super) struct Properties<'s> {
     stanza: &'s Stanza<'s>,
-    by_key: HashMap<&'s str, &'s Property<'s>>,
+    by_key: HashMap<&'s str, &'s SystressProperty<'s>>,
     asked: Vec<&'static str>,
 }
 
 impl<'s> Properties<'s> {
     /// The properties by key; a duplicate is noted, and the first counts.
-    pub(super) fn of(stanza: &'s Stanza<'s>, notes: &mut Notes) -> Properties<'s> {
-        let mut by_key: HashMap<&str, &Property> = HashMap::new();
+    pub(super) fn of(stanza: &'s Stanza<'s>, notes: &mut ProblemNotes) -> Properties<'s> {
+        let mut by_key: HashMap<&str, &SystressProperty> = HashMap::new();
         for property in &stanza.properties {
             if let Some(first) = by_key.get(property.key.value) {
                 let problem = Problem::error(
@@ -35,7 +35,7 @@ impl<'s> Properties<'s> {
     /// A property with a value, if it is present and valid.
     pub(super) fn take<T>(
         &mut self,
-        notes: &mut Notes,
+        notes: &mut ProblemNotes,
         key: &'static str,
         read: impl FnOnce(&str) -> Read<T>,
     ) -> Setting<T> {
@@ -55,7 +55,7 @@ impl<'s> Properties<'s> {
     }
 
     /// A property without a value.
-    pub(super) fn take_flag(&mut self, notes: &mut Notes, key: &'static str) -> At<bool> {
+    pub(super) fn take_flag(&mut self, notes: &mut ProblemNotes, key: &'static str) -> At<bool> {
         self.asked.push(key);
         let Some(property) = self.by_key.get(key) else { return At::new(self.stanza.span, false) };
         if !property.value.value.is_empty() {
@@ -70,7 +70,7 @@ impl<'s> Properties<'s> {
     }
 
     /// Reports every key that was not read as unknown.
-    pub(super) fn finish(self, notes: &mut Notes) {
+    pub(super) fn finish(self, notes: &mut ProblemNotes) {
         let place = format!("`{}`", self.stanza.name);
         for property in self
             .stanza

@@ -6,7 +6,7 @@
 //! }                          # alone on its line, so that values can hold braces
 //! ```
 
-use crate::notes::Notes;
+use crate::notes::ProblemNotes;
 use crate::text::{At, Span};
 
 pub(super) const STANZAS: [&str; 3] = ["main", "timer_thread", "program"];
@@ -21,33 +21,33 @@ pub(super) struct Stanza<'t> {
     pub(super) span: Span,
     pub(super) name: &'t str,
     pub(super) index: Option<At<&'t str>>,
-    pub(super) properties: Vec<Property<'t>>,
+    pub(super) properties: Vec<SystressProperty<'t>>,
 }
 
 /// A property as written; the value of a lone key is empty.
 #[derive(Debug)]
-pub(super) struct Property<'t> {
+pub(super) struct SystressProperty<'t> {
     pub(super) key: At<&'t str>,
     pub(super) value: At<&'t str>,
 }
 
-enum State<'t> {
+enum ScanState<'t> {
     Between,
     Headed(Stanza<'t>),
     Inside(Stanza<'t>),
 }
 
 /// Reads every stanza; misplaced lines are noted and skipped.
-pub(super) fn stanzas<'t>(text: &'t str, notes: &mut Notes) -> Vec<Stanza<'t>> {
+pub(super) fn stanzas<'t>(text: &'t str, notes: &mut ProblemNotes) -> Vec<Stanza<'t>> {
     let mut done = Vec::new();
-    let mut state = State::Between;
+    let mut state = ScanState::Between;
     for line in text.lines().map(code).filter(|line| !line.is_empty()) {
         state = match state {
-            State::Inside(stanza) if line == "}" => {
+            ScanState::Inside(stanza) if line == "}" => {
                 done.push(stanza);
-                State::Between
+                ScanState::Between
             }
-            State::Inside(stanza) if opens_a_stanza(line) => {
+            ScanState::Inside(stanza) if opens_a_stanza(line) => {
                 let message =
                     format!("the stanza `{}` is not closed before the next one", stanza.name);
                 notes.syntax(
@@ -58,12 +58,12 @@ pub(super) fn stanzas<'t>(text: &'t str, notes: &mut Notes) -> Vec<Stanza<'t>> {
                 done.push(stanza);
                 begin(line, text, notes)
             }
-            State::Inside(mut stanza) => {
+            ScanState::Inside(mut stanza) => {
                 stanza.properties.push(property(line, text));
-                State::Inside(stanza)
+                ScanState::Inside(stanza)
             }
-            State::Headed(stanza) if line == "{" => State::Inside(stanza),
-            State::Headed(mut stanza) => {
+            ScanState::Headed(stanza) if line == "{" => ScanState::Inside(stanza),
+            ScanState::Headed(mut stanza) => {
                 notes.syntax(
                     stanza.span,
                     format!("`{}` is not followed by `{{`", stanza.name),
@@ -73,14 +73,14 @@ pub(super) fn stanzas<'t>(text: &'t str, notes: &mut Notes) -> Vec<Stanza<'t>> {
                     true => begin(line, text, notes),
                     false => {
                         stanza.properties.push(property(line, text));
-                        State::Inside(stanza)
+                        ScanState::Inside(stanza)
                     }
                 }
             }
-            State::Between => begin(line, text, notes),
+            ScanState::Between => begin(line, text, notes),
         };
     }
-    if let State::Headed(stanza) | State::Inside(stanza) = state {
+    if let ScanState::Headed(stanza) | ScanState::Inside(stanza) = state {
         notes.syntax(
             stanza.span,
             format!("the stanza `{}` is not closed at the end of the file", stanza.name),
@@ -97,7 +97,7 @@ fn code(line: &str) -> &str {
     code.trim_matches(|c: char| c.is_whitespace() || c == '\u{feff}')
 }
 
-fn begin<'t>(line: &'t str, text: &'t str, notes: &mut Notes) -> State<'t> {
+fn begin<'t>(line: &'t str, text: &'t str, notes: &mut ProblemNotes) -> ScanState<'t> {
     let (head, opened) = match line.strip_suffix('{') {
         Some(head) => (head.trim_end(), true),
         None => (line, false),
@@ -108,11 +108,11 @@ fn begin<'t>(line: &'t str, text: &'t str, notes: &mut Notes) -> State<'t> {
     };
     if name.is_empty() || !name.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-.".contains(&b)) {
         notes.syntax(Span::of(line, text), "this belongs to no stanza", SHAPE);
-        return State::Between;
+        return ScanState::Between;
     }
     let index = index.map(|index| At::new(Span::of(index, text), index));
     let stanza = Stanza { span: Span::of(head, text), name, index, properties: Vec::new() };
-    if opened { State::Inside(stanza) } else { State::Headed(stanza) }
+    if opened { ScanState::Inside(stanza) } else { ScanState::Headed(stanza) }
 }
 
 /// Whether a line within a stanza can only be the header of the next.
@@ -121,10 +121,10 @@ fn opens_a_stanza(line: &str) -> bool {
     name.is_some_and(|name| STANZAS.contains(&name))
 }
 
-fn property<'t>(line: &'t str, text: &'t str) -> Property<'t> {
+fn property<'t>(line: &'t str, text: &'t str) -> SystressProperty<'t> {
     let (key, value) = line.split_once(char::is_whitespace).unwrap_or((line, &line[line.len()..]));
     let value = value.trim_start();
-    Property {
+    SystressProperty {
         key: At::new(Span::of(key, text), key),
         value: At::new(Span::of(value, text), value),
     }

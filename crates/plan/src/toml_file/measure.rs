@@ -3,9 +3,9 @@
 use crate::experiment::{MeasureSpec, WorkloadSpec};
 use crate::kinds::WorkloadKind;
 use crate::limits::{MAX_COUNTERS, MAX_REQUIREMENTS};
-use crate::notes::{Notes, Wrong};
-use crate::section::Section;
-use crate::table::{Table, text};
+use crate::notes::{ProblemNotes, Wrong};
+use crate::section::FileSection;
+use crate::table::{TomlTable, text};
 use crate::values;
 use crate::words::Word;
 use punctual_core::PerfEvent;
@@ -14,7 +14,7 @@ use punctual_core::words::nearest;
 /// The measure, or `None` if its kind is unknown. Errors in its keys are reported nevertheless: in
 /// those that every measure has and, if the kind is similar to a known one, in the keys of that
 /// kind.
-pub(super) fn measure(notes: &mut Notes, mut t: Table) -> Option<MeasureSpec> {
+pub(super) fn measure(notes: &mut ProblemNotes, mut t: TomlTable) -> Option<MeasureSpec> {
     let kind =
         t.take(notes, "kind", |v| values::word::<WorkloadKind>(text(v)?, "a kind of measure"));
     if !t.has("kind") {
@@ -37,7 +37,7 @@ pub(super) fn measure(notes: &mut Notes, mut t: Table) -> Option<MeasureSpec> {
     kind.map(|_| measure)
 }
 
-fn bound_requirements(notes: &mut Notes, measure: &mut MeasureSpec) {
+fn bound_requirements(notes: &mut ProblemNotes, measure: &mut MeasureSpec) {
     let Some(list) = &mut measure.require else { return };
     if list.value.len() > MAX_REQUIREMENTS {
         notes.wrong(
@@ -48,7 +48,7 @@ fn bound_requirements(notes: &mut Notes, measure: &mut MeasureSpec) {
     }
 }
 
-fn check_counters(notes: &mut Notes, measure: &mut MeasureSpec) {
+fn check_counters(notes: &mut ProblemNotes, measure: &mut MeasureSpec) {
     let Some(list) = &mut measure.counters else { return };
     if list.value.len() > MAX_COUNTERS {
         notes.wrong(list.span, Wrong::new(format!("`counters`: at most {MAX_COUNTERS} events")));

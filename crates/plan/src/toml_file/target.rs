@@ -2,10 +2,10 @@
 
 use crate::context::LoadOptions;
 use crate::form::ValueType;
-use crate::notes::Notes;
+use crate::notes::ProblemNotes;
 use crate::problem::Problems;
-use crate::section::Section;
-use crate::table::Table;
+use crate::section::FileSection;
+use crate::table::TomlTable;
 use crate::target::TargetSpec;
 use crate::text::{SourceText, quoted};
 use toml::de::DeTable;
@@ -56,12 +56,12 @@ fn is_number(name: &str) -> bool {
 
 fn read(lines: String) -> Result<TargetSpec, Problems> {
     let source = SourceText::shared("--target", lines);
-    let mut notes = Notes::new(source.clone(), &LoadOptions::default());
+    let mut notes = ProblemNotes::new(source.clone(), &LoadOptions::default());
     let (document, _) = DeTable::parse_recoverable(&source.text);
-    let mut file = Table::new(document.get_ref(), Default::default(), "a target");
+    let mut file = TomlTable::new(document.get_ref(), Default::default(), "a target");
     let spec = file
         .take_table(&mut notes, "target", "`[target]`")
-        .map(|table| Section::read_whole(&mut notes, table));
+        .map(|table| FileSection::read_whole(&mut notes, table));
     match notes.problems.errors() {
         0 => Ok(spec.unwrap_or_default()),
         _ => Err(notes.problems),

@@ -1,9 +1,9 @@
 //! The keys of a section as rows of a table in a document.
 
-use punctual_plan::{DefaultValue, Key, ValueType};
+use punctual_plan::{DefaultValue, SectionKey, ValueType};
 
 /// The rows of these keys, and of those of the sections in them.
-pub fn rows(keys: &[Key], header: &str) -> String {
+pub fn rows(keys: &[SectionKey], header: &str) -> String {
     let mut text = String::new();
     for key in keys {
         match &key.value {
@@ -18,7 +18,7 @@ pub fn rows(keys: &[Key], header: &str) -> String {
     text
 }
 
-fn sentence(key: &Key) -> String {
+fn sentence(key: &SectionKey) -> String {
     let lines = key.about.lines().map(str::trim).filter(|line| !line.is_empty());
     let about = lines.collect::<Vec<_>>().join(" ");
     match &key.default {

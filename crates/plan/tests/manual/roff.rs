@@ -1,7 +1,7 @@
 //! The keys of a section as entries of a manual page.
 
 use punctual_core::{Bytes, Nanos};
-use punctual_plan::{DefaultValue, Key, ValueType};
+use punctual_plan::{DefaultValue, SectionKey, ValueType};
 
 /// The maximum length of a line, except for longer words.
 const WIDTH: usize = 100;
@@ -10,11 +10,11 @@ const CODE_IN_ONE_LINE: usize = 60;
 const WORDS_IN_HEADING: usize = 6;
 
 /// The entries of these keys.
-pub fn entries<'k>(keys: impl IntoIterator<Item = &'k Key>) -> String {
+pub fn entries<'k>(keys: impl IntoIterator<Item = &'k SectionKey>) -> String {
     keys.into_iter().map(entry).collect()
 }
 
-fn entry(key: &Key) -> String {
+fn entry(key: &SectionKey) -> String {
     let mut text = String::new();
     let mut paragraphs = key.about.split("\n\n").map(unwrapped).peekable();
     while let Some(mut paragraph) = paragraphs.next() {
@@ -55,7 +55,7 @@ fn items(list: &str) -> String {
 }
 
 /// The words, the bounds and the default.
-fn afterwards(key: &Key) -> String {
+fn afterwards(key: &SectionKey) -> String {
     let words = match &key.value {
         ValueType::Words(words) if words.len() > WORDS_IN_HEADING => {
             let words: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();

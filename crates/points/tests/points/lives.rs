@@ -5,7 +5,7 @@ use crate::support::{
     Kept, Language, Running, collect, files, harvest, in_each_language, passed, private, program,
 };
 use punctual_core::event::{EventKind, PointKind};
-use punctual_points::{Collector, Options, StartError};
+use punctual_points::{Collector, CollectorStartError, Options};
 use std::path::Path;
 use std::time::Duration;
 
@@ -196,7 +196,7 @@ fn there_is_one_collector_and_without_it_nothing_is_recorded(language: Language)
     let collector = Collector::start(Options::record().in_directory(directory.path())).unwrap();
     assert!(matches!(
         Collector::start(Options::record().in_directory(directory.path())),
-        Err(StartError::Busy(_))
+        Err(CollectorStartError::Busy(_))
     ));
     drop(collector);
     assert!(program(language, directory.path(), "threads", &settings).status().unwrap().success());
@@ -236,6 +236,6 @@ fn what_lies_in_the_directory_and_is_no_file_of_points_is_not_touched() {
     std::fs::set_permissions(directory.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
     assert!(matches!(
         Collector::start(Options::record().in_directory(directory.path())),
-        Err(StartError::Directory(..))
+        Err(CollectorStartError::Directory(..))
     ));
 }

@@ -5,7 +5,7 @@ mod scan;
 use super::Cli;
 use clap::Parser;
 use clap::error::{ContextKind, ContextValue, Error, ErrorKind};
-use scan::Shown;
+use scan::DocumentCommand;
 
 #[test]
 fn commands_in_documents_are_accepted() {
@@ -17,10 +17,10 @@ fn commands_in_messages_and_remedies_are_accepted() {
     are_taken(scan::sources().iter().flat_map(|path| scan::advised(path)), 40);
 }
 
-fn are_taken(all: impl Iterator<Item = Shown>, least: usize) {
+fn are_taken(all: impl Iterator<Item = DocumentCommand>, least: usize) {
     let mut wrong = Vec::new();
     let mut count = 0;
-    for Shown { place, words, is_mention } in all {
+    for DocumentCommand { place, words, is_mention } in all {
         count += 1;
         match Cli::try_parse_from(&words) {
             Err(why) if is_wrong(&why, is_mention) => {

@@ -2,7 +2,7 @@
 
 use punctual_bundle::Bundle;
 use punctual_bundle::summary::Summary;
-use punctual_report::answer::{self, Evidence};
+use punctual_report::answer::{self, AnswerEvidence};
 use punctual_report::remedies::Rules;
 use punctual_session::explained;
 use punctual_study::replayed;
@@ -16,7 +16,7 @@ pub fn summarize(bundle: &Bundle) -> Summary {
 
 /// Adds the answer to a summary.
 pub fn add(bundle: &Bundle, summary: &mut Summary) {
-    let evidence = Evidence {
+    let evidence = AnswerEvidence {
         explained: explained::of_answer(bundle, summary),
         replayed: replayed::of_answer(bundle, summary),
     };

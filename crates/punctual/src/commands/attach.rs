@@ -3,7 +3,7 @@
 mod backends;
 
 use super::answer;
-use super::beside::Beside;
+use super::beside::FilesBeside;
 use super::bundle::show_options;
 use super::run::EngineArgs;
 use crate::exit::{Ending, Failure, Outputs, of_code};
@@ -16,7 +16,7 @@ use punctual_record::Backend;
 use punctual_report::terminal;
 use punctual_session::attach::{CyclesAsked, EntriesAsked, entries_plan, plan, refuse_for_cpus};
 use punctual_session::continuing::Continuation;
-use punctual_session::cycles::target::Target;
+use punctual_session::cycles::target::CycleTarget;
 use punctual_session::end::Further;
 use punctual_session::messages::shown;
 use punctual_session::metrics::MetricsFile;
@@ -48,7 +48,7 @@ use std::path::{Path, PathBuf};
                         decided, or too much was lost. Where it would be 0, or 1 without a \
                         requirement, a command that failed by itself decides: its own code, 128 \
                         + n where signal n ended it.")]
-pub struct Args {
+pub struct AttachArgs {
     /// Process IDs
     #[arg(value_name = "PID", value_parser = pid, conflicts_with_all = ["comm", "command"])]
     pids: Vec<u32>,
@@ -104,7 +104,7 @@ pub struct Args {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    beside: Beside,
+    beside: FilesBeside,
     /// Run CMD as this user (name or number), with its groups and no other rights; needs root
     /// [default: as punctual itself]
     #[arg(long, value_name = "USER", requires = "command")]
@@ -115,7 +115,7 @@ pub struct Args {
 }
 
 /// Attaches, measures, and shows the result.
-pub fn run(args: Args) -> Ending {
+pub fn run(args: AttachArgs) -> Ending {
     let stamp = jiff::Zoned::now().strftime("%Y%m%d-%H%M%S").to_string();
     let directory =
         args.output.clone().unwrap_or_else(|| PathBuf::from(format!("punctual-attach-{stamp}")));
@@ -132,7 +132,8 @@ pub fn run(args: Args) -> Ending {
             (None, entries_plan(asked, &online, messages)?)
         }
         None => {
-            let mut target = Target::find(&args.pids, &args.comm, &args.thread, &args.command)?;
+            let mut target =
+                CycleTarget::find(&args.pids, &args.comm, &args.thread, &args.command)?;
             target.run_as(command::user(args.user.as_deref())?);
             let (kind, deadline) = (args.cycle, args.deadline);
             let asked = CyclesAsked { kind, deadline, duration, requirements };
@@ -164,8 +165,8 @@ pub fn run(args: Args) -> Ending {
     watcher.end();
     drop(watcher);
     let mut finished = finished?;
-    let Args { json, details, quiet, beside, .. } = args;
-    let output = Output { to_stderr: is_command, json, details, quiet, beside };
+    let AttachArgs { json, details, quiet, beside, .. } = args;
+    let output = AttachOutput { to_stderr: is_command, json, details, quiet, beside };
     let mut outputs = Outputs::default();
     output.show(&mut finished, whole.as_deref(), &mut outputs);
     let code = finished.summary.verdict.exit_code(finished.command);
@@ -198,7 +199,7 @@ fn requirement(text: &str) -> Result<SeriesRequirement, Failure> {
 }
 
 /// The output of the result.
-struct Output {
+struct AttachOutput {
     /// Standard output belongs to the command.
     to_stderr: bool,
     json: bool,
@@ -206,10 +207,10 @@ struct Output {
     details: bool,
     quiet: bool,
     /// The files beside the bundle.
-    beside: Beside,
+    beside: FilesBeside,
 }
 
-impl Output {
+impl AttachOutput {
     fn print(&self, text: &str) -> Result<(), Failure> {
         match self.to_stderr {
             true => output::say(text),

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 
 /// The files, and the baseline.
 #[derive(clap::Args)]
-pub struct Beside {
+pub struct FilesBeside {
     /// Also write the HTML report to this file
     #[arg(long, value_name = "FILE")]
     pub report: Option<PathBuf>,
@@ -39,7 +39,7 @@ pub struct Beside {
     baseline_required: bool,
 }
 
-impl Beside {
+impl FilesBeside {
     /// Checks, before anything is measured, that all files can be written.
     ///
     /// # Errors
@@ -157,7 +157,7 @@ mod tests {
             };
             let [report, junit, lava] = [0, 1, 2].map(|file| Some(path(file)));
             let (baseline, commit, baseline_required) = (None, None, false);
-            let beside = Beside { report, junit, lava, baseline, commit, baseline_required };
+            let beside = FilesBeside { report, junit, lava, baseline, commit, baseline_required };
             for exit in all {
                 let mut outputs = Outputs::default();
                 beside.write(&bundle, &mut outputs);

@@ -3,7 +3,7 @@
 use crate::exit::Failure;
 use crate::output::{self, colored};
 use punctual_bundle::Bundle;
-use punctual_bundle::import::Asked;
+use punctual_bundle::import::ImportQuestions;
 use punctual_core::{Nanos, SeriesRequirement};
 use punctual_report::terminal::ShowOptions;
 use punctual_session::cycles::CycleOptions;
@@ -41,8 +41,8 @@ impl CycleArgs {
     }
 
     /// The options for the import of figures.
-    pub fn asked(&self) -> Asked {
-        Asked {
+    pub fn asked(&self) -> ImportQuestions {
+        ImportQuestions {
             thread: self.thread.clone(),
             deadline: self.deadline,
             requirements: self.require.clone(),

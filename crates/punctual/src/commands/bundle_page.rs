@@ -5,9 +5,9 @@ use crate::exit::Failure;
 use crate::output;
 use punctual_bundle::Bundle;
 use punctual_core::Names;
-use punctual_explain::pairs::Request;
+use punctual_explain::pairs::PairRequest;
 use punctual_report::html::breakdown::Breakdown;
-use punctual_report::html::recording::{Digest, RecordingSource};
+use punctual_report::html::recording::{RecordingDigest, RecordingSource};
 use punctual_report::html::{self, ReportInput};
 use punctual_session::explained::{self, Wanted};
 use punctual_session::recorded;
@@ -15,27 +15,28 @@ use std::path::{Path, PathBuf};
 
 /// Writes the report of a bundle into it; returns its path.
 pub fn write_own(bundle: &Bundle) -> Result<PathBuf, Failure> {
-    let page = render(std::slice::from_ref(bundle), &Intervals::default())?;
+    let page = render(std::slice::from_ref(bundle), &IntervalArgs::default())?;
     output::write_page(None, &bundle.member("report.html"), &page)
 }
 
 /// Writes the report to a file.
 pub fn write(bundles: &[Bundle], path: &Path) -> Result<(), Failure> {
-    output::write_to(Some(path), render(bundles, &Intervals::default())?.as_bytes())
+    output::write_to(Some(path), render(bundles, &IntervalArgs::default())?.as_bytes())
 }
 
 /// The requested intervals, as text.
 #[derive(Default)]
-pub struct Intervals {
+pub struct IntervalArgs {
     pub pairs: Vec<String>,
     pub limits: Vec<String>,
 }
 
-impl Intervals {
+impl IntervalArgs {
     /// The requests for a recording; unknown names are refused.
-    fn requests(&self, names: &Names) -> Result<Vec<Request>, Failure> {
-        let limited = self.limits.iter().map(|text| Request::find_limited(text, names, None, None));
-        let plain = self.pairs.iter().map(|text| Request::find(text, names, None, None));
+    fn requests(&self, names: &Names) -> Result<Vec<PairRequest>, Failure> {
+        let limited =
+            self.limits.iter().map(|text| PairRequest::find_limited(text, names, None, None));
+        let plain = self.pairs.iter().map(|text| PairRequest::find(text, names, None, None));
         limited.chain(plain).collect::<Result<_, _>>().map_err(Failure::refused)
     }
 
@@ -48,7 +49,7 @@ impl Intervals {
 ///
 /// # Errors
 /// The page cannot be made, or a request is not in the bundles.
-pub fn render(bundles: &[Bundle], intervals: &Intervals) -> Result<String, Failure> {
+pub fn render(bundles: &[Bundle], intervals: &IntervalArgs) -> Result<String, Failure> {
     if !html::BUILT {
         return Err(Failure::refused(html::WITHOUT_PAGES));
     }
@@ -58,7 +59,7 @@ pub fn render(bundles: &[Bundle], intervals: &Intervals) -> Result<String, Failu
         ));
     }
     let summaries: Vec<_> = bundles.iter().map(answer::summarize).collect();
-    let digests: Vec<Option<Digest>> =
+    let digests: Vec<Option<RecordingDigest>> =
         bundles.iter().map(|bundle| digest(bundle, intervals)).collect::<Result<_, _>>()?;
     let breakdowns: Vec<Option<Breakdown>> = bundles.iter().map(breakdown).collect();
     let inputs = bundles.iter().zip(&summaries).zip(digests.iter().zip(&breakdowns));
@@ -84,11 +85,11 @@ fn breakdown(bundle: &Bundle) -> Option<Breakdown> {
 }
 
 /// The page's data about a bundle's recording.
-fn digest(bundle: &Bundle, intervals: &Intervals) -> Result<Option<Digest>, Failure> {
+fn digest(bundle: &Bundle, intervals: &IntervalArgs) -> Result<Option<RecordingDigest>, Failure> {
     let Some(opened) = recorded::open(bundle) else { return Ok(None) };
     let requests = intervals.requests(opened.names())?;
     let series = bundle.series().map(|(_, series)| series.meta.name.clone()).collect();
     let source =
         RecordingSource { recorded: &opened.recorded, names: opened.names(), series, requests };
-    Ok(Some(Digest::of(&source, || opened.events())))
+    Ok(Some(RecordingDigest::of(&source, || opened.events())))
 }

@@ -6,10 +6,10 @@ use crate::output;
 use punctual_core::CpuSet;
 use punctual_core::format::plain;
 use punctual_core::words::{nearest, suggestion};
-use punctual_host::check::{self, Context, RuleResult, Verdict};
+use punctual_host::check::{self, Context, RuleResult, RuleVerdict};
 use punctual_host::files::{Files, Root};
 use punctual_host::isolate::{check_rights, parse_cpus_on};
-use punctual_host::journal::{Directory, Effect, Journal, RequestedWrite, StepResult};
+use punctual_host::journal::{ChangeResult, Journal, JournalDirectory, RequestedWrite, StepResult};
 use punctual_report::terminal::{self, CheckRule};
 
 /// Check whether this system is configured for real time, rule by rule
@@ -22,7 +22,7 @@ use punctual_report::terminal::{self, CheckRule};
                         '.rules[] | select(.verdict == \"bad\")'\n  punctual check --fix \
                         --dry-run\n  punctual check --explain rt-throttling\n  punctual check \
                         --fail-on bad")]
-pub struct Args {
+pub struct CheckArgs {
     /// The real-time CPUs: a list, in which `N` is the last CPU, or a mask starting with `0x`
     /// [default: isolated CPUs; if there are none, all]
     #[arg(long, value_name = "LIST")]
@@ -45,7 +45,7 @@ pub struct Args {
 }
 
 /// Runs the rules, then applies fixes or prints the results.
-pub fn run(args: Args) -> Ending {
+pub fn run(args: CheckArgs) -> Ending {
     if let Some(rule) = &args.explain {
         return explain(rule);
     }
@@ -97,24 +97,25 @@ fn cpus(files: &Root, text: Option<&str>) -> Result<Option<CpuSet>, Failure> {
 
 fn fails(results: &[RuleResult], limit: Option<&str>) -> bool {
     let worst_allowed = match limit {
-        Some("advice") => Verdict::Advice,
-        Some("warning") => Verdict::Warning,
-        Some(_) => Verdict::Bad,
+        Some("advice") => RuleVerdict::Advice,
+        Some("warning") => RuleVerdict::Warning,
+        Some(_) => RuleVerdict::Bad,
         None => return false,
     };
     let badness = |verdict| match verdict {
-        Verdict::Ok | Verdict::Unknown => 0,
-        Verdict::Advice => 1,
-        Verdict::Warning => 2,
-        Verdict::Bad => 3,
+        RuleVerdict::Ok | RuleVerdict::Unknown => 0,
+        RuleVerdict::Advice => 1,
+        RuleVerdict::Warning => 2,
+        RuleVerdict::Bad => 3,
     };
     results.iter().any(|result| badness(result.verdict) >= badness(worst_allowed))
 }
 
 /// Applies the writes of every rule that is not satisfied.
 fn fix(files: &Root, results: &[RuleResult], dry_run: bool) -> Ending {
-    let unsatisfied =
-        results.iter().filter(|result| !matches!(result.verdict, Verdict::Ok | Verdict::Unknown));
+    let unsatisfied = results
+        .iter()
+        .filter(|result| !matches!(result.verdict, RuleVerdict::Ok | RuleVerdict::Unknown));
     let requested: Vec<RequestedWrite> = unsatisfied
         .flat_map(|result| result.writes.iter().map(|write| (result.id.clone(), write)))
         .map(|(step, write)| RequestedWrite {
@@ -138,8 +139,8 @@ fn fix(files: &Root, results: &[RuleResult], dry_run: bool) -> Ending {
         return Ok(Exit::Done);
     }
     check_rights(files).map_err(Failure::refused)?;
-    let applied =
-        Journal::apply_writes(&Directory::system(), files, &requested).map_err(Failure::failed)?;
+    let applied = Journal::apply_writes(&JournalDirectory::system(), files, &requested)
+        .map_err(Failure::failed)?;
     output::print(&format_applied(&applied))?;
     let all = applied.iter().all(|one| one.effect.has_requested_value());
     Ok(if all { Exit::Done } else { Exit::Failed })
@@ -148,16 +149,17 @@ fn fix(files: &Root, results: &[RuleResult], dry_run: bool) -> Ending {
 fn format_applied(applied: &[StepResult]) -> String {
     let line = |one: &StepResult| {
         let what = match &one.effect {
-            Effect::Changed { old, now } => format!("`{}` → `{}`", plain(old), plain(now)),
-            Effect::Already => "already set".to_owned(),
-            Effect::Ignored { value } => format!("the kernel kept `{}`", plain(value)),
-            Effect::Refused { why, .. } | Effect::HalfMade { why } => {
+            ChangeResult::Changed { old, now } => format!("`{}` → `{}`", plain(old), plain(now)),
+            ChangeResult::Already => "already set".to_owned(),
+            ChangeResult::Ignored { value } => format!("the kernel kept `{}`", plain(value)),
+            ChangeResult::Refused { why, .. } | ChangeResult::HalfMade { why } => {
                 format!("refused: {}", plain(why))
             }
         };
         format!("{:<28} {}: {what}\n", one.step, plain(&one.path))
     };
-    let changed = applied.iter().filter(|one| matches!(one.effect, Effect::Changed { .. })).count();
+    let changed =
+        applied.iter().filter(|one| matches!(one.effect, ChangeResult::Changed { .. })).count();
     let end = match changed {
         0 => "nothing was changed\n".to_owned(),
         n => format!("{n} settings changed; to revert them: punctual isolate undo --fixes\n"),

@@ -2,16 +2,16 @@
 
 use super::bundle::open_checked;
 use super::printing;
-use super::stored::{Stored, StoredRun};
+use super::stored::{StoredRun, StoredRuns};
 use crate::exit::{Ending, Exit, Failure, Outputs};
 use crate::output;
 use punctual_bundle::comparison::Comparison;
 use punctual_bundle::{Bundle, RanUnder};
-use punctual_report::naming::{self, Identity};
+use punctual_report::naming::{self, BundleIdentity};
 use punctual_report::{document, export, sentence};
 use punctual_session::messages::shown;
-use punctual_stats::compare::gate::{Gate, Kind, Limit};
-use punctual_stats::compare::{self, Options, SideInput};
+use punctual_stats::compare::gate::{DifferenceGate, GateKind, GateLimit};
+use punctual_stats::compare::{self, CompareOptions, SideInput};
 use std::path::PathBuf;
 
 /// Show which differences between runs are significant, and how large they are
@@ -25,7 +25,7 @@ use std::path::PathBuf;
                         variation between its runs then counts as uncertainty. Small differences \
                         need several runs on each side.\n\nExit codes: 0 compared; 3 a \
                         requirement is not met; 4 the data do not decide a requirement.")]
-pub struct Args {
+pub struct CompareArgs {
     /// The bundles; the first one is the reference
     #[arg(value_name = "BUNDLE", required_unless_present = "a", conflicts_with_all = ["a", "b"])]
     bundles: Vec<PathBuf>,
@@ -46,10 +46,10 @@ pub struct Args {
     /// Fail if a figure exceeds the first side's by significantly more than this margin:
     /// `p99.9:10us`, `max:5%`
     #[arg(long, value_name = "FIGURE:MARGIN")]
-    fail_if_worse: Vec<Limit>,
+    fail_if_worse: Vec<GateLimit>,
     /// Fail unless the data rule out an increase of a figure by more than this margin
     #[arg(long, value_name = "FIGURE:MARGIN")]
-    require: Vec<Limit>,
+    require: Vec<GateLimit>,
     /// Print the comparison as JSON (docs/reference/compare.md)
     #[arg(long)]
     json: bool,
@@ -67,7 +67,7 @@ fn match_of(text: &str) -> Result<(String, String), String> {
 }
 
 /// Opens the bundles, compares them, prints the result and checks the requirements.
-pub fn run(args: Args) -> Ending {
+pub fn run(args: CompareArgs) -> Ending {
     super::beside::can_write_pages(args.html.as_deref())?;
     // Bundles made from tables exist until the end.
     let mut made = Vec::new();
@@ -80,13 +80,15 @@ pub fn run(args: Args) -> Ending {
             runs: runs.iter().map(|(name, bundle)| (name.clone(), bundle)).collect(),
         })
         .collect();
-    let gates = |limits: &[Limit], kind: Kind| {
-        limits.iter().map(|limit| limit.gate(kind)).collect::<Vec<Gate>>()
+    let gates = |limits: &[GateLimit], kind: GateKind| {
+        limits.iter().map(|limit| limit.gate(kind)).collect::<Vec<DifferenceGate>>()
     };
-    let gates =
-        [gates(&args.fail_if_worse, Kind::FailIfWorse), gates(&args.require, Kind::Require)]
-            .concat();
-    let options = Options { gates, matches: args.matches.clone() };
+    let gates = [
+        gates(&args.fail_if_worse, GateKind::FailIfWorse),
+        gates(&args.require, GateKind::Require),
+    ]
+    .concat();
+    let options = CompareOptions { gates, matches: args.matches.clone() };
     let mut comparison = compare::compare(&inputs, &options).map_err(Failure::refused)?;
     comparison.answer = Some(sentence::answer_of(&comparison));
     let mut outputs = Outputs::default();
@@ -95,10 +97,10 @@ pub fn run(args: Args) -> Ending {
 }
 
 /// The runs of a side, each with its given name.
-type Runs = Vec<(String, Bundle)>;
+type NamedRuns = Vec<(String, Bundle)>;
 
-fn open_sides(args: &Args, made: &mut Vec<Stored>) -> Result<Vec<Runs>, Failure> {
-    let mut side = |paths: &[PathBuf]| -> Result<Runs, Failure> {
+fn open_sides(args: &CompareArgs, made: &mut Vec<StoredRuns>) -> Result<Vec<NamedRuns>, Failure> {
+    let mut side = |paths: &[PathBuf]| -> Result<NamedRuns, Failure> {
         let Some(directory) = &args.tables else {
             let named = |path: &PathBuf| Ok((shown(path).to_string(), open_checked(path)?));
             return paths.iter().map(named).collect();
@@ -106,7 +108,7 @@ fn open_sides(args: &Args, made: &mut Vec<Stored>) -> Result<Vec<Runs>, Failure>
         let mut runs = Vec::new();
         for selection in paths {
             let words = selection.to_string_lossy();
-            let stored = Stored::select(directory, &words)?;
+            let stored = StoredRuns::select(directory, &words)?;
             let named = |run: &StoredRun| format!("{words} {}", run.id);
             runs.extend(stored.runs.iter().map(|run| (named(run), run.bundle.clone())));
             made.push(stored);
@@ -124,22 +126,22 @@ fn open_sides(args: &Args, made: &mut Vec<Stored>) -> Result<Vec<Runs>, Failure>
     [&args.a, &args.b].into_iter().map(|paths| side(paths)).collect()
 }
 
-fn names(args: &Args, sides: &[Runs]) -> Vec<String> {
+fn names(args: &CompareArgs, sides: &[NamedRuns]) -> Vec<String> {
     let phases = [
         phase_of(args.matches.iter().map(|(one, _)| one)),
         phase_of(args.matches.iter().map(|(_, other)| other)),
     ];
-    let identity = |(k, runs): (usize, &Runs)| {
+    let identity = |(k, runs): (usize, &NamedRuns)| {
         let of_run = |(name, bundle): &(String, Bundle)| identity(name, bundle);
-        let shared = Identity::together(&runs.iter().map(of_run).collect::<Vec<_>>());
+        let shared = BundleIdentity::together(&runs.iter().map(of_run).collect::<Vec<_>>());
         // Runs of tables are named by their selection.
         let path = if args.tables.is_some() { selection(args, k) } else { shared.path.clone() };
-        Identity { phase: phases[k.min(1)].clone(), path, ..shared }
+        BundleIdentity { phase: phases[k.min(1)].clone(), path, ..shared }
     };
     naming::distinct(&sides.iter().enumerate().map(identity).collect::<Vec<_>>())
 }
 
-fn selection(args: &Args, side: usize) -> String {
+fn selection(args: &CompareArgs, side: usize) -> String {
     let words = match side {
         _ if args.a.is_empty() => std::slice::from_ref(&args.bundles[side]),
         0 => &args.a,
@@ -157,8 +159,8 @@ fn phase_of<'a>(mut series: impl Iterator<Item = &'a String>) -> Option<String> 
 }
 
 /// An unreadable document gives no names.
-fn identity(name: &str, bundle: &Bundle) -> Identity {
-    Identity {
+fn identity(name: &str, bundle: &Bundle) -> BundleIdentity {
+    BundleIdentity {
         path: name.to_owned(),
         kernel: RanUnder::of(bundle).release().map(str::to_owned),
         machine: bundle.manifest.machine.clone(),
@@ -166,7 +168,7 @@ fn identity(name: &str, bundle: &Bundle) -> Identity {
     }
 }
 
-fn write(args: &Args, comparison: &Comparison, outputs: &mut Outputs) {
+fn write(args: &CompareArgs, comparison: &Comparison, outputs: &mut Outputs) {
     let document = document::comparison(comparison);
     if let Some(path) = &args.html {
         let page = document.page().map_err(Failure::failed);

@@ -8,13 +8,13 @@ use clap_complete::Shell;
 /// Print a completion script for a shell
 #[derive(clap::Args)]
 #[command(after_help = "Example: punctual completions bash > /etc/bash_completion.d/punctual")]
-pub struct Args {
+pub struct CompletionsArgs {
     /// The shell
     shell: Shell,
 }
 
 /// Prints the script.
-pub fn run(args: Args, mut whole: Command) -> Ending {
+pub fn run(args: CompletionsArgs, mut whole: Command) -> Ending {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut whole, "punctual", &mut script);
     output::write_to(None, &script)?;

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 /// Convert a systress file to TOML
 #[derive(clap::Args)]
 #[command(after_help = "Example: punctual convert stress.cfg > stress.toml")]
-pub struct Args {
+pub struct ConvertArgs {
     /// The systress file
     file: PathBuf,
     /// Ignore unknown sections and keys, with a warning
@@ -17,7 +17,7 @@ pub struct Args {
 }
 
 /// Reads one format and prints the other.
-pub fn run(args: Args) -> Ending {
+pub fn run(args: ConvertArgs) -> Ending {
     let experiment = request::load(&args.file, args.allow_unknown)?.experiment;
     output::print(&experiment.to_toml())?;
     Ok(Exit::Done)

@@ -8,22 +8,22 @@ mod wanted;
 use crate::exit::{self, Ending, Exit, Failure};
 use crate::output;
 use crate::output::colored;
-use counted::{Beside, Counters};
+use counted::{KernelCounts, RequestedCounters};
 use live::Live;
-use process::Process;
+use process::CountedProcess;
 use punctual_bundle::counts::COUNTS_SCHEMA;
-use punctual_bundle::{Counts, CpuTime};
+use punctual_bundle::{CommandCounts, CpuTime};
 use punctual_core::format;
 use punctual_core::{MonotonicNs, Nanos};
 use punctual_report::terminal::{self, ShowOptions};
 use punctual_session::command;
-use punctual_session::interrupts::Interrupts;
+use punctual_session::interrupts::SignalRequests;
 use punctual_sys::{children, clock};
 use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use wanted::Wanted;
+use wanted::WantedCount;
 
 /// Count context switches, page faults, system calls and other events of a command or a process
 #[derive(clap::Args)]
@@ -40,7 +40,7 @@ use wanted::Wanted;
                         counts are listed with the reason.\n\nExit codes: that of the command, 128 \
                         + n where signal n ended it, 0 with --pid; 1 counting failed; 2 the \
                         request was invalid, nothing was started.")]
-pub struct Args {
+pub struct CountArgs {
     /// What to count, separated by commas: names of perf-list(1) or GROUP:NAME of tracepoints;
     /// `+cycles` adds to the default counts; `list` shows the names
     #[arg(long, short, value_name = "EVENTS", value_delimiter = ',')]
@@ -76,7 +76,7 @@ const TICK: Duration = Duration::from_millis(50);
 const LEAST: Nanos = Nanos(200_000_000);
 
 /// Opens the counters, runs the command or follows the process, reads them.
-pub fn run(args: Args) -> Ending {
+pub fn run(args: CountArgs) -> Ending {
     if args.events == ["list"] {
         output::print(&wanted::list())?;
         return Ok(Exit::Done);
@@ -103,15 +103,15 @@ pub fn run(args: Args) -> Ending {
     exit::of_code(counts.exit_code.unwrap_or(0))
 }
 
-fn of_command(args: &Args, wanted: Vec<Wanted>) -> Result<Counts, Failure> {
+fn of_command(args: &CountArgs, wanted: Vec<WantedCount>) -> Result<CommandCounts, Failure> {
     let program = command::find(&args.command)?.ok_or_else(|| {
         Failure::refused("nothing to count: punctual count -- COMMAND …, or a process with --pid")
     })?;
     let user = command::user(args.user.as_deref())?;
-    let interrupts = Interrupts::listen()?;
+    let interrupts = SignalRequests::listen()?;
     let mut prepared = command::prepared(&program, &args.command, args.json, user.as_ref());
     // Counters are inherited from the thread that starts the command.
-    let counters = Counters::open(wanted);
+    let counters = RequestedCounters::open(wanted);
     let began = clock::monotonic();
     let child = prepared.spawn();
     let child = child
@@ -123,22 +123,26 @@ fn of_command(args: &Args, wanted: Vec<Wanted>) -> Result<Counts, Failure> {
     let (exit, used) =
         ended.map_err(|why| Failure::failed(format!("waiting for the command failed: {why}")))?;
     let cpu = CpuTime { total: used.user + used.system, user: used.user, system: used.system };
-    Ok(Counts {
+    Ok(CommandCounts {
         schema: COUNTS_SCHEMA.to_owned(),
         command: args.command.clone(),
         pid: None,
         exit_code: Some(code(exit)),
         wall,
         cpu,
-        counts: counters.read(&Beside::Wait4(&used)),
+        counts: counters.read(&KernelCounts::Wait4(&used)),
     })
 }
 
-fn of_process(args: &Args, pid: u32, wanted: Vec<Wanted>) -> Result<Counts, Failure> {
-    let mut process = Process::of(pid)?;
+fn of_process(
+    args: &CountArgs,
+    pid: u32,
+    wanted: Vec<WantedCount>,
+) -> Result<CommandCounts, Failure> {
+    let mut process = CountedProcess::of(pid)?;
     let command = process.command();
-    let interrupts = Interrupts::listen()?;
-    let counters = Counters::attach(wanted, &process);
+    let interrupts = SignalRequests::listen()?;
+    let counters = RequestedCounters::attach(wanted, &process);
     let began = clock::monotonic();
     let new = process.begin();
     if new > 0 {
@@ -152,14 +156,14 @@ fn of_process(args: &Args, pid: u32, wanted: Vec<Wanted>) -> Result<Counts, Fail
         std::thread::sleep(TICK);
     }
     let wall = clock::monotonic() - began;
-    Ok(Counts {
+    Ok(CommandCounts {
         schema: COUNTS_SCHEMA.to_owned(),
         command,
         pid: Some(pid),
         exit_code: None,
         wall,
         cpu: process.cpu(),
-        counts: counters.read(&Beside::Proc(&process)),
+        counts: counters.read(&KernelCounts::Proc(&process)),
     })
 }
 
@@ -170,7 +174,7 @@ struct Meanwhile<'c> {
 }
 
 impl<'c> Meanwhile<'c> {
-    fn new(args: &Args, counters: &'c Counters) -> Meanwhile<'c> {
+    fn new(args: &CountArgs, counters: &'c RequestedCounters) -> Meanwhile<'c> {
         let now = clock::monotonic();
         Meanwhile {
             live: args.live.map(|every| Live::new(counters, every)),
@@ -179,7 +183,7 @@ impl<'c> Meanwhile<'c> {
     }
 
     /// Shows new counts; false: stop.
-    fn goes_on(&mut self, interrupts: &Interrupts) -> bool {
+    fn goes_on(&mut self, interrupts: &SignalRequests) -> bool {
         self.live.iter_mut().for_each(Live::tick);
         !interrupts.end_requested() && self.end.is_none_or(|end| clock::monotonic() < end)
     }
@@ -189,7 +193,7 @@ impl<'c> Meanwhile<'c> {
 fn wait(
     pid: i32,
     mut goes_on: impl FnMut() -> bool + Send,
-) -> io::Result<(children::Exit, children::Used)> {
+) -> io::Result<(children::ProcessEnd, children::Used)> {
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let forward = || {
@@ -223,10 +227,10 @@ fn interval(text: &str) -> Result<Nanos, String> {
 }
 
 /// The exit code as from a shell.
-fn code(exit: children::Exit) -> u8 {
+fn code(exit: children::ProcessEnd) -> u8 {
     let code = match exit {
-        children::Exit::Status(status) => status,
-        children::Exit::Signal(signal) => 128 + signal,
+        children::ProcessEnd::Status(status) => status,
+        children::ProcessEnd::Signal(signal) => 128 + signal,
     };
     u8::try_from(code).unwrap_or(u8::MAX)
 }

@@ -2,13 +2,13 @@
 
 pub mod load;
 
-use super::run::{self, Common};
+use super::run::{self, CommonArgs};
 use crate::exit::{Ending, Failure};
 use crate::output;
 use punctual_report::html;
 use punctual_session::messages::shown;
 use punctual_session::programs::find_program;
-use punctual_session::request::Asked;
+use punctual_session::request::ExperimentRequest;
 use std::path::{Path, PathBuf};
 
 const EXPERIMENT: &str = include_str!("../../../../examples/quickstart.toml");
@@ -27,13 +27,13 @@ const OWN_LOADS: [(&str, &str); 5] = [
                         punctual demo --explain\n\nRuns examples/quickstart.toml, which is built \
                         into the program. The loads are those of stress-ng or, if it is not \
                         installed, simpler built-in ones.\n\nExit codes: see punctual run.")]
-pub struct Args {
+pub struct DemoArgs {
     #[command(flatten)]
-    common: Common,
+    common: CommonArgs,
 }
 
 /// Runs the experiment, writes the page, suggests next steps.
-pub fn run(args: Args) -> Ending {
+pub fn run(args: DemoArgs) -> Ending {
     let mut common = args.common;
     // A target has its own programs.
     let own_loads = common.target.is_none() && find_program("stress-ng").is_err();
@@ -41,7 +41,11 @@ pub fn run(args: Args) -> Ending {
     if own_loads {
         output::say("stress-ng is not installed: using simpler built-in loads\n");
     }
-    let asked = Asked::of_text(Path::new("quickstart.toml"), text.into_bytes(), &common.options());
+    let asked = ExperimentRequest::of_text(
+        Path::new("quickstart.toml"),
+        text.into_bytes(),
+        &common.options(),
+    );
     let bundle = common
         .output
         .get_or_insert_with(|| PathBuf::from(format!("punctual-demo-{}", asked.stamp)));

@@ -17,12 +17,12 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// A document with its place.
-pub struct Document {
+pub struct PlacedDocument {
     place: PathBuf,
-    content: Content,
+    content: DocumentContent,
 }
 
-enum Content {
+enum DocumentContent {
     Lab(LabDocument),
     Search(HuntDocument),
     Tuning(Box<TuningDocument>),
@@ -33,20 +33,20 @@ enum Content {
 ///
 /// # Errors
 /// The document exists, but cannot be read.
-pub fn at(place: &Path) -> Result<Option<Document>, Failure> {
+pub fn at(place: &Path) -> Result<Option<PlacedDocument>, Failure> {
     let has = |name: &str| Member::root(place).join(name).exists();
     let content = if has(LAB) {
-        Content::Lab(lab::report::read(place)?)
+        DocumentContent::Lab(lab::report::read(place)?)
     } else if has(HUNT) {
-        Content::Search(hunt::report::read(place)?)
+        DocumentContent::Search(hunt::report::read(place)?)
     } else if has(TUNING) {
-        Content::Tuning(Box::new(punctual_study::tune::directory::found(place)?))
+        DocumentContent::Tuning(Box::new(punctual_study::tune::directory::found(place)?))
     } else if let Some(comparison) = compared(place)? {
-        Content::Comparison(Box::new(comparison))
+        DocumentContent::Comparison(Box::new(comparison))
     } else {
         return Ok(None);
     };
-    Ok(Some(Document { place: place.to_owned(), content }))
+    Ok(Some(PlacedDocument { place: place.to_owned(), content }))
 }
 
 /// The comparison that `compare --json` wrote to this file.
@@ -75,14 +75,14 @@ fn beside(file: &Path) -> Member {
     Member::root(directory.unwrap_or(Path::new("."))).join(name)
 }
 
-impl Document {
+impl PlacedDocument {
     /// The name of its kind.
     pub fn kind(&self) -> &'static str {
         match self.content {
-            Content::Lab(_) => "a lab",
-            Content::Search(_) => "a search",
-            Content::Tuning(_) => "a tuning",
-            Content::Comparison(_) => "a comparison",
+            DocumentContent::Lab(_) => "a lab",
+            DocumentContent::Search(_) => "a search",
+            DocumentContent::Tuning(_) => "a tuning",
+            DocumentContent::Comparison(_) => "a comparison",
         }
     }
 
@@ -93,16 +93,16 @@ impl Document {
     pub fn print(&self, json: bool) -> Result<(), Failure> {
         let place = self.place.display().to_string();
         match &self.content {
-            Content::Lab(lab) => {
+            DocumentContent::Lab(lab) => {
                 print(lab, json, |o| report::lab(lab, &place, &[]).terminal(o), &[])
             }
-            Content::Search(found) => {
+            DocumentContent::Search(found) => {
                 print(found, json, |o| report::hunt(found, &place).terminal(o), &[])
             }
-            Content::Tuning(found) => {
+            DocumentContent::Tuning(found) => {
                 print(found, json, |o| report::tune(found, &place).terminal(o), &[])
             }
-            Content::Comparison(found) => {
+            DocumentContent::Comparison(found) => {
                 print(found, json, |o| report::comparison(found).terminal(o), &[])
             }
         }
@@ -115,13 +115,13 @@ impl Document {
     pub fn page(&self, file: Option<&Path>) -> Result<(String, Member), Failure> {
         let place = self.place.display().to_string();
         let page = match &self.content {
-            Content::Lab(lab) => lab::report::page(lab, &self.place, file),
-            Content::Search(search) => report::hunt(search, &place).page(),
-            Content::Tuning(tuning) => report::tune(tuning, &place).page(),
-            Content::Comparison(comparison) => report::comparison(comparison).page(),
+            DocumentContent::Lab(lab) => lab::report::page(lab, &self.place, file),
+            DocumentContent::Search(search) => report::hunt(search, &place).page(),
+            DocumentContent::Tuning(tuning) => report::tune(tuning, &place).page(),
+            DocumentContent::Comparison(comparison) => report::comparison(comparison).page(),
         };
         let member = match self.content {
-            Content::Comparison(_) => beside(&self.place).with_extension("html"),
+            DocumentContent::Comparison(_) => beside(&self.place).with_extension("html"),
             _ => Member::root(&self.place).join("report.html"),
         };
         Ok((page.map_err(Failure::failed)?, member))

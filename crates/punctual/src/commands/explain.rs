@@ -11,7 +11,7 @@ use punctual_explain::Explanations;
 use punctual_report::export::{self, ExportError};
 use punctual_report::remedies::Rules;
 use punctual_report::terminal;
-use punctual_session::explained::{self, At, Wanted};
+use punctual_session::explained::{self, TraceInstant, Wanted};
 use punctual_session::messages::shown;
 use punctual_session::traces::Converted;
 use punctual_study::exact::{self, HowMuch};
@@ -41,7 +41,7 @@ use std::path::{Path, PathBuf};
                         requirement was not met; 4 it could not be decided, or the parts of a \
                         sample do not add up to its latency (a bug), or the replay of --exact \
                         gave different samples.")]
-pub struct Args {
+pub struct ExplainArgs {
     /// The bundle, or the trace of another tool; `-` is a trace on standard input [default: the
     /// newest bundle in the current directory]
     #[arg(value_name = "BUNDLE")]
@@ -62,7 +62,7 @@ pub struct Args {
     /// Of a trace: only moments at this stamp, as the trace has it (17000.012110, 54984us), or in
     /// this interval (FROM..TO); with --thread the interval itself is explained
     #[arg(long, value_name = "TIME", conflicts_with_all = ["series", "pair"])]
-    at: Option<At>,
+    at: Option<TraceInstant>,
     /// Only samples with at least this latency
     #[arg(long, value_name = "DURATION")]
     min_latency: Option<Nanos>,
@@ -100,7 +100,7 @@ const CONFLICTS_OF_EXACT: [&str; 7] =
 const SHOWN_BY_DEFAULT: usize = 5;
 
 /// Opens the bundle, explains its worst samples and prints the result.
-pub fn run(args: Args) -> Ending {
+pub fn run(args: ExplainArgs) -> Ending {
     let named = or_newest(args.bundle.iter().cloned().collect())?;
     let (bundle, converted) = open_with(&named[0], &args.cycles)?;
     if args.exact {
@@ -229,7 +229,7 @@ pub fn exactly_of(directory: &Path) -> Result<String, Failure> {
 }
 
 /// Replays the run, and shows the executed instructions.
-fn exactly(args: &Args, bundle: &Bundle) -> Ending {
+fn exactly(args: &ExplainArgs, bundle: &Bundle) -> Ending {
     let worst = args.worst.unwrap_or(exact::WORST);
     let wanted = HowMuch { worst, lines: args.lines };
     let messages = output::messages(args.json);

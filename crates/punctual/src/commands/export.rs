@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
                         results/ --format parquet-tables -o fleet\n  punctual export \
                         BUNDLE --format cyclictest-json | jq .thread\n  punctual export BUNDLE \
                         --format perfetto -o trace.pftrace")]
-pub struct Args {
+pub struct ExportArgs {
     /// The bundle; gnuplot accepts several and plots them together; parquet-tables accepts
     /// bundles, labs and directories of them
     #[arg(required = true, value_name = "BUNDLE")]
@@ -56,7 +56,7 @@ fn format_parser() -> impl clap::builder::TypedValueParser<Value = Format> {
 }
 
 /// Opens the bundle, converts and writes it.
-pub fn run(args: Args) -> Ending {
+pub fn run(args: ExportArgs) -> Ending {
     if args.machine.is_some() && args.format != Format::ParquetTables {
         return Err(Failure::refused("--machine is for --format parquet-tables"));
     }

@@ -10,8 +10,8 @@ use punctual_core::Nanos;
 use punctual_report::document::hunt;
 use punctual_report::html;
 use punctual_session::messages::shown;
-use punctual_study::hunt::run::{self, Ended, SPEC, safe};
-use punctual_study::hunt::spec::Spec;
+use punctual_study::hunt::run::{self, HuntResult, SPEC, safe};
+use punctual_study::hunt::spec::HuntSpec;
 use std::path::PathBuf;
 
 /// Search a kernel for causes of latency
@@ -33,16 +33,16 @@ use std::path::PathBuf;
                   could be measured.\nWith --bisect: 1 a requirement is not met; 125 nothing \
                   could be measured; 128 interrupted, failed or a wrong request."
 )]
-pub struct Args {
+pub struct HuntArgs {
     #[command(subcommand)]
-    action: Option<Action>,
+    action: Option<HuntAction>,
     #[command(flatten)]
     search: SearchArgs,
 }
 
 #[derive(clap::Subcommand)]
-enum Action {
-    Report(report::Args),
+enum HuntAction {
+    Report(report::HuntReportArgs),
 }
 
 #[derive(clap::Args)]
@@ -105,9 +105,9 @@ struct SearchArgs {
 }
 
 /// Searches until the budget is used up, and shows the findings.
-pub fn run(args: Args) -> Ending {
+pub fn run(args: HuntArgs) -> Ending {
     match args.action {
-        Some(Action::Report(args)) => report::run(args),
+        Some(HuntAction::Report(args)) => report::run(args),
         None if args.search.bisect => exit::for_bisect(search(args.search)),
         None => search(args.search),
     }
@@ -118,7 +118,7 @@ fn search(args: SearchArgs) -> Ending {
     let default = || PathBuf::from(format!("punctual-hunt-{}", safe(&spec.kernel)));
     let place = args.resume.clone().or(args.output.clone()).unwrap_or_else(default);
     let parallel = args.jobs.map(usize::from);
-    let Ended { document, interrupted } =
+    let HuntResult { document, interrupted } =
         run::run(&spec, &place, parallel, output::messages(args.quiet))?;
     let mut outputs = Outputs::default();
     let page = html::BUILT.then(|| report::write(&document, &place, None));
@@ -143,11 +143,11 @@ fn search(args: SearchArgs) -> Ending {
 }
 
 /// The request: the file, or that of the directory, with the options over it.
-fn spec(args: &SearchArgs) -> Result<Spec, Failure> {
+fn spec(args: &SearchArgs) -> Result<HuntSpec, Failure> {
     let file = args.file.clone().or(args.resume.as_ref().map(|place| place.join(SPEC)));
     let mut spec = match (&file, &args.kernel) {
-        (Some(file), _) => Spec::read(file)?,
-        (None, kernel) => Spec::of_kernel(kernel.as_deref().unwrap_or_default()),
+        (Some(file), _) => HuntSpec::read(file)?,
+        (None, kernel) => HuntSpec::of_kernel(kernel.as_deref().unwrap_or_default()),
     };
     if let Some(kernel) = &args.kernel {
         spec.kernel = kernel.clone();

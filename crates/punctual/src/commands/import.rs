@@ -30,7 +30,7 @@ const HEAD: u64 = 1 << 16;
                         timerlat and hwlat tracers, Xenomai's latency, latmus, rteval, perf \
                         sched, schbench, sysjitter, one run at a time; and traces of other \
                         tools (docs/traces.md), of which the cycles are found.")]
-pub struct Args {
+pub struct ImportArgs {
     /// The output file of the other tool, or a bundle with a recording, of which the cycles are
     /// found
     file: PathBuf,
@@ -59,7 +59,7 @@ fn tool_parser() -> impl clap::builder::TypedValueParser<Value = Tool> {
 }
 
 /// Reads the file, writes the bundle and prints its path.
-pub fn run(args: Args) -> Ending {
+pub fn run(args: ImportArgs) -> Ending {
     let stem = args.file.file_stem().map(|stem| stem.to_string_lossy().into_owned());
     let stem = stem.ok_or_else(|| Failure::refused("this file has no name: add --output DIR"))?;
     let directory = args.output.unwrap_or_else(|| PathBuf::from(format!("punctual-{stem}")));

@@ -10,40 +10,40 @@ mod undo;
 
 use crate::exit::Ending;
 use crate::output;
-use punctual_host::isolate::{Pending, Standing, pending};
-use punctual_host::journal::record::Purpose;
+use punctual_host::isolate::{JournalState, Pending, pending};
+use punctual_host::journal::record::ChangePurpose;
 
 /// Reserve CPUs for real-time tasks, and release them
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  punctual isolate create 3\n  punctual isolate run --fifo 80 \
                         rt -- ./control-loop\n  punctual isolate status\n  punctual isolate undo")]
-pub struct Args {
+pub struct IsolateArgs {
     /// What to do
     #[command(subcommand)]
-    action: Action,
+    action: IsolateAction,
 }
 
 #[derive(clap::Subcommand)]
-enum Action {
-    Create(create::Args),
-    Undo(undo::Args),
-    Status(status::Args),
-    List(list::Args),
-    Run(enter::RunArgs),
+enum IsolateAction {
+    Create(create::IsolateCreateArgs),
+    Undo(undo::IsolateUndoArgs),
+    Status(status::IsolateStatusArgs),
+    List(list::IsolateListArgs),
+    Run(enter::IsolateRunArgs),
     Move(enter::MoveArgs),
-    Tweaks(tweaks::Args),
+    Tweaks(tweaks::IsolateTweaksArgs),
 }
 
 /// Runs the subcommand.
-pub fn run(args: Args) -> Ending {
+pub fn run(args: IsolateArgs) -> Ending {
     match args.action {
-        Action::Create(args) => create::run(args),
-        Action::Undo(args) => undo::run(args),
-        Action::Status(args) => status::run(args),
-        Action::List(args) => list::run(args),
-        Action::Run(args) => enter::run(args),
-        Action::Move(args) => enter::run_move(args),
-        Action::Tweaks(args) => tweaks::run(args),
+        IsolateAction::Create(args) => create::run(args),
+        IsolateAction::Undo(args) => undo::run(args),
+        IsolateAction::Status(args) => status::run(args),
+        IsolateAction::List(args) => list::run(args),
+        IsolateAction::Run(args) => enter::run(args),
+        IsolateAction::Move(args) => enter::run_move(args),
+        IsolateAction::Tweaks(args) => tweaks::run(args),
     }
 }
 
@@ -57,17 +57,17 @@ fn leftovers() -> Option<String> {
     let (files, store) = journals::system();
     let left = pending(&store, &files).ok()?.into_iter().find(Pending::is_leftover)?;
     let what = match left.purpose {
-        Some(Purpose::Fix) => "`check --fix`",
-        Some(Purpose::Tuning) => "`tune`",
-        Some(Purpose::Partition(_)) | None => "a partition",
+        Some(ChangePurpose::Fix) => "`check --fix`",
+        Some(ChangePurpose::Tuning) => "`tune`",
+        Some(ChangePurpose::Partition(_)) | None => "a partition",
     };
     let how = match left.standing {
-        Standing::HalfUndone => "were only partly undone",
-        Standing::Abandoned => "were left by an experiment that was killed",
-        Standing::HalfMade | Standing::InForce => "were left by a process that was killed",
+        JournalState::HalfUndone => "were only partly undone",
+        JournalState::Abandoned => "were left by an experiment that was killed",
+        JournalState::HalfMade | JournalState::InForce => "were left by a process that was killed",
     };
     let undo = match left.purpose {
-        Some(Purpose::Fix) => "punctual isolate undo --fixes",
+        Some(ChangePurpose::Fix) => "punctual isolate undo --fixes",
         _ => "punctual isolate undo",
     };
     Some(format!("the changes of {what} ({}) {how}; `{undo}` reverts them", left.journal))

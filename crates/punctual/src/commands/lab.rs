@@ -13,18 +13,18 @@ pub use run::LabFile;
 #[command(after_help = "Examples:\n  punctual lab run examples/lab-quick.toml\n  punctual lab \
                         run --plan examples/p2-lab.toml\n  punctual lab report punctual-lab-p2\n  \
                         punctual lab replay punctual-lab-p2 6.1_voluntary_loaded --seed 7")]
-pub struct Args {
+pub struct LabArgs {
     /// What to do
     #[command(subcommand)]
-    action: Action,
+    action: LabAction,
 }
 
 #[derive(clap::Subcommand)]
-enum Action {
-    Run(run::Args),
-    Cell(cell::Args),
-    Replay(replay::Args),
-    Report(report::Args),
+enum LabAction {
+    Run(run::LabRunArgs),
+    Cell(cell::LabCellArgs),
+    Replay(replay::LabReplayArgs),
+    Report(report::LabReportArgs),
 }
 
 /// Runs a lab file given to `punctual run`.
@@ -33,11 +33,11 @@ pub fn run_file(asked: LabFile) -> Ending {
 }
 
 /// Runs the subcommand.
-pub fn run(args: Args) -> Ending {
+pub fn run(args: LabArgs) -> Ending {
     match args.action {
-        Action::Run(args) => run::run(args),
-        Action::Cell(args) => cell::run(args),
-        Action::Replay(args) => replay::run(args),
-        Action::Report(args) => report::run(args),
+        LabAction::Run(args) => run::run(args),
+        LabAction::Cell(args) => cell::run(args),
+        LabAction::Replay(args) => replay::run(args),
+        LabAction::Report(args) => report::run(args),
     }
 }

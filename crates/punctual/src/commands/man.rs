@@ -11,13 +11,13 @@ const EXPERIMENT_PAGE: &str = include_str!("../../../../docs/man/punctual-experi
 /// Write the man pages of all subcommands to a directory
 #[derive(clap::Args)]
 #[command(after_help = "Example: punctual man /usr/local/share/man && man punctual-run")]
-pub struct Args {
+pub struct ManArgs {
     /// The directory; man1/ and man5/ are created in it
     directory: PathBuf,
 }
 
 /// Writes the pages.
-pub fn run(args: Args, mut whole: Command) -> Ending {
+pub fn run(args: ManArgs, mut whole: Command) -> Ending {
     let (first, fifth) = (args.directory.join("man1"), args.directory.join("man5"));
     for directory in [&first, &fifth] {
         std::fs::create_dir_all(directory).map_err(|e| cannot_write(directory, &e))?;

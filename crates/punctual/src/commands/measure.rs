@@ -1,9 +1,9 @@
 //! `punctual measure`: a quick answer to one question, as an experiment of one measure.
 
-use super::run::{self, Common, Cyclictest, in_toml, pair};
+use super::run::{self, CommonArgs, Cyclictest, in_toml, pair};
 use crate::exit::Ending;
 use punctual_plan::{Word, WorkloadKind};
-use punctual_session::request::Asked;
+use punctual_session::request::ExperimentRequest;
 use std::path::Path;
 
 /// The default duration.
@@ -12,7 +12,7 @@ const DURATION: &str = "5s";
 /// Measure one kind of latency, without an experiment file
 #[derive(clap::Args)]
 #[command(after_help = after_help())]
-pub struct Args {
+pub struct MeasureArgs {
     /// The kind of measurement (see below)
     #[arg(value_name = "NAME", value_parser = kind)]
     kind: WorkloadKind,
@@ -46,7 +46,7 @@ pub struct Args {
     #[command(flatten)]
     cyclictest: Cyclictest,
     #[command(flatten)]
-    common: Common,
+    common: CommonArgs,
 }
 
 fn after_help() -> String {
@@ -74,18 +74,18 @@ pub fn kind(word: &str) -> Result<WorkloadKind, String> {
 }
 
 /// Writes the requested experiment, and runs it.
-pub fn run(args: Args) -> Ending {
+pub fn run(args: MeasureArgs) -> Ending {
     let text = experiment(&args);
     let name = format!("{}.toml", args.kind.word());
     run::run_experiment(
         &args.common,
-        &Asked::of_text(Path::new(&name), text.into_bytes(), &args.common.options()),
+        &ExperimentRequest::of_text(Path::new(&name), text.into_bytes(), &args.common.options()),
         None,
     )
 }
 
 /// The experiment in TOML: errors in it are reported as in any other.
-fn experiment(args: &Args) -> String {
+fn experiment(args: &MeasureArgs) -> String {
     let mut text = format!("[[measure]]\nkind = \"{}\"\n", args.kind.word());
     let has_length =
         args.duration.is_some() || args.count.is_some() || args.cyclictest.has_length();

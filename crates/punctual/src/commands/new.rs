@@ -7,7 +7,7 @@ use punctual_plan::text::quoted;
 use punctual_plan::{Word, WorkloadKind};
 use punctual_session::messages::shown;
 use punctual_session::programs::find_program;
-use punctual_session::request::Asked;
+use punctual_session::request::ExperimentRequest;
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
                         punctual new --require \"max < 100us\"\n  punctual new - | \
                         less\n\nExisting files are not overwritten. punctual-experiment(5) \
                         describes every key; `punctual measure --help` lists the kinds.")]
-pub struct Args {
+pub struct NewArgs {
     /// The output file, which must not exist; `-` is standard output
     #[arg(default_value = "experiment.toml")]
     file: PathBuf,
@@ -51,7 +51,7 @@ const REMARKS: [(&str, &str); 9] = [
 ];
 
 /// Writes the file.
-pub fn run(args: Args) -> Ending {
+pub fn run(args: NewArgs) -> Ending {
     let text = experiment(&args)?;
     if args.file == Path::new("-") {
         output::print(&text)?;
@@ -73,7 +73,7 @@ pub fn run(args: Args) -> Ending {
     Ok(Exit::Done)
 }
 
-fn experiment(args: &Args) -> Result<String, Failure> {
+fn experiment(args: &NewArgs) -> Result<String, Failure> {
     let set = set_keys(args);
     let kind = args.kind.word();
     let title = args.kind.title();
@@ -93,7 +93,7 @@ fn experiment(args: &Args) -> Result<String, Failure> {
 }
 
 /// The keys of the measure that are decided.
-fn set_keys(args: &Args) -> String {
+fn set_keys(args: &NewArgs) -> String {
     let mut text = format!("kind = {}\n", quoted(args.kind.word()));
     if args.kind == WorkloadKind::Program {
         text += "# Your program instead: its threads that work in cycles are measured.\ncommand = \
@@ -111,8 +111,9 @@ fn set_keys(args: &Args) -> String {
 /// end it.
 fn defaults(set: &str, duration: &str) -> Result<String, Failure> {
     let measure = format!("[[measure]]\n{set}\n[[phase]]\nduration = {}\n", quoted(duration));
-    let (_, plan) = Asked::of_plain_text(Path::new("experiment.toml"), measure.into_bytes())
-        .resolve(output::messages(false))?;
+    let (_, plan) =
+        ExperimentRequest::of_plain_text(Path::new("experiment.toml"), measure.into_bytes())
+            .resolve(output::messages(false))?;
     let resolved = plan.to_toml();
     let keys = resolved.lines().skip_while(|line| *line != "[[measure]]").skip(1);
     let is_set =

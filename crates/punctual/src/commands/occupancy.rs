@@ -13,7 +13,7 @@ use std::path::PathBuf;
 #[command(after_help = "Examples:\n  punctual occupancy BUNDLE\n  punctual occupancy BUNDLE \
                         --threads\n  punctual occupancy BUNDLE --json | jq '.processes[] | \
                         {name, running, ready}'")]
-pub struct Args {
+pub struct OccupancyArgs {
     /// The bundle
     #[arg(value_name = "BUNDLE")]
     bundle: PathBuf,
@@ -26,7 +26,7 @@ pub struct Args {
 }
 
 /// Reads the recording, sums up CPU usage and prints it.
-pub fn run(args: Args) -> Ending {
+pub fn run(args: OccupancyArgs) -> Ending {
     let bundle = open(&args.bundle)?;
     let opened = recorded::required(&bundle)?;
     if !opened.recorded.covers(Group::Sched) {

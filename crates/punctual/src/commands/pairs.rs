@@ -7,12 +7,12 @@ use punctual_bundle::Timebase;
 use punctual_core::Names;
 use punctual_core::event::{FunctionId, Group, PointId};
 use punctual_explain::pairs::{
-    By, Detail, Found, Pair, Pairing, PairingOptions, Prepared, Request, Results, Rule, Target,
-    document, gate, windows,
+    IntervalPair, MatchRule, PairKey, PairMatch, PairRequest, Pairing, PairingOptions,
+    PreparedPairing, RequestTarget, Results, WorstDetail, document, gate, windows,
 };
-use punctual_explain::threads::{Coverage, Lanes, Tracker, Windows};
+use punctual_explain::threads::{Coverage, LaneWindows, Tracker, WindowLanes};
 use punctual_report::terminal;
-use punctual_session::recorded::{self, Opened};
+use punctual_session::recorded::{self, OpenedRecording};
 use punctual_stats::Validity;
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
@@ -34,7 +34,7 @@ const EXPLAINED: usize = 3;
                         'request->reply' --by value --rule async --json | jq \
                         '.pairs[].max'\n\nExit codes: 3 a limit is violated; 4 the recording \
                         does not decide a limit.")]
-pub struct Args {
+pub struct PairsArgs {
     /// The bundle
     #[arg(value_name = "BUNDLE")]
     bundle: PathBuf,
@@ -42,11 +42,11 @@ pub struct Args {
     #[arg(value_name = "PAIR")]
     pairs: Vec<String>,
     /// What A and B must have in common [default: by their kinds]
-    #[arg(long, value_parser = By::ALL.map(|(word, _)| word))]
+    #[arg(long, value_parser = PairKey::ALL.map(|(word, _)| word))]
     by: Option<String>,
     /// Which A matches a B: the latest, the latest still open, or the oldest still open [default:
     /// by their kinds]
-    #[arg(long, value_parser = Rule::ALL.map(|(word, _)| word))]
+    #[arg(long, value_parser = MatchRule::ALL.map(|(word, _)| word))]
     rule: Option<String>,
     /// A limit on a pair, a scope or a call: `A->B < 100us`, `NAME <= 1ms`
     #[arg(long, value_name = "LIMIT")]
@@ -66,7 +66,7 @@ pub struct Args {
     aside: bool,
 }
 
-impl Args {
+impl PairsArgs {
     /// All pairs of a bundle, beside the output of a program that was just watched.
     pub fn aside(
         bundle: PathBuf,
@@ -74,8 +74,8 @@ impl Args {
         worst: usize,
         calls: bool,
         json: bool,
-    ) -> Args {
-        Args {
+    ) -> PairsArgs {
+        PairsArgs {
             bundle,
             pairs: Vec::new(),
             by: None,
@@ -90,7 +90,7 @@ impl Args {
 }
 
 /// Reads the recording, matches the pairs and prints them.
-pub fn run(args: Args) -> Ending {
+pub fn run(args: PairsArgs) -> Ending {
     let is_of_pairs = args.by.is_some() || args.rule.is_some();
     if is_of_pairs && args.pairs.is_empty() && args.limit.is_empty() {
         let why = "--by and --rule say how a pair is matched: name one, or a --limit";
@@ -101,10 +101,10 @@ pub fn run(args: Args) -> Ending {
     let names = opened.names();
     let requests = requests(&args, names)?;
     let options = PairingOptions { everything: args.pairs.is_empty(), requests };
-    let prepared = if Prepared::is_needed(&opened.recorded, &options.requests) {
-        Prepared::of(opened.events(), &options.requests)
+    let prepared = if PreparedPairing::is_needed(&opened.recorded, &options.requests) {
+        PreparedPairing::of(opened.events(), &options.requests)
     } else {
-        Prepared::default()
+        PreparedPairing::default()
     };
     if args.calls {
         list(&args, &opened, bundle.timebase(), options, prepared)?;
@@ -118,7 +118,7 @@ pub fn run(args: Args) -> Ending {
     let mut results = pairing.finish(names);
     keep_wanted(&mut results, &wanted, everything);
     let kept = if args.json { args.worst.max(EXPLAINED) } else { args.worst };
-    let detail = Detail { worst: kept, explained: EXPLAINED };
+    let detail = WorstDetail { worst: kept, explained: EXPLAINED };
     let lanes = look(&opened, gaps, &windows(&results, detail));
     let mut document = document(&results, detail, &lanes, names, &opened.recorded);
     gate(&mut document, &Validity::of_bundle(&bundle));
@@ -134,18 +134,20 @@ pub fn run(args: Args) -> Ending {
     exit::after(printed, Exit::of_word(document.verdict))
 }
 
-fn requests(args: &Args, names: &Names) -> Result<Vec<Request>, Failure> {
+fn requests(args: &PairsArgs, names: &Names) -> Result<Vec<PairRequest>, Failure> {
     let by = args
         .by
         .as_deref()
-        .and_then(|word| By::ALL.iter().find(|(known, _)| *known == word))
+        .and_then(|word| PairKey::ALL.iter().find(|(known, _)| *known == word))
         .map(|(_, by)| *by);
-    let rule =
-        args.rule.as_deref().and_then(|word| Rule::ALL.iter().find(|(known, _)| *known == word));
+    let rule = args
+        .rule
+        .as_deref()
+        .and_then(|word| MatchRule::ALL.iter().find(|(known, _)| *known == word));
     let rule = rule.map(|(_, rule)| *rule);
     let mut limited = Vec::new();
     for text in &args.limit {
-        match Request::find_limited(text, names, by, rule) {
+        match PairRequest::find_limited(text, names, by, rule) {
             Ok(request) => limited.push(request),
             // The limit was checked before the recording; its events did not occur.
             Err(why) if args.aside => {
@@ -154,18 +156,19 @@ fn requests(args: &Args, names: &Names) -> Result<Vec<Request>, Failure> {
             Err(why) => return Err(Failure::refused(why)),
         }
     }
-    let plain = args.pairs.iter().map(|text| Request::find(text, names, by, rule));
-    let plain: Vec<Request> = plain.collect::<Result<_, _>>().map_err(Failure::refused)?;
+    let plain = args.pairs.iter().map(|text| PairRequest::find(text, names, by, rule));
+    let plain: Vec<PairRequest> = plain.collect::<Result<_, _>>().map_err(Failure::refused)?;
     // One with a limit is not reported twice.
-    let new = |request: &Request| !limited.iter().any(|limited| limited.target == request.target);
+    let new =
+        |request: &PairRequest| !limited.iter().any(|limited| limited.target == request.target);
     Ok(plain.into_iter().filter(new).chain(limited.iter().cloned()).collect())
 }
 
 /// Functions and scopes are matched all or none: drops those not requested.
-fn keep_wanted(results: &mut Results, requests: &[Request], everything: bool) {
+fn keep_wanted(results: &mut Results, requests: &[PairRequest], everything: bool) {
     let asked = |id: &FunctionId| {
         requests.iter().any(
-            |r| matches!(&r.target, Target::Function { functions, .. } if functions.contains(id)),
+            |r| matches!(&r.target, RequestTarget::Function { functions, .. } if functions.contains(id)),
         )
     };
     results.functions.retain(|id, _| everything || asked(id));
@@ -175,27 +178,27 @@ fn keep_wanted(results: &mut Results, requests: &[Request], everything: bool) {
 
 /// The tasks that ran in these intervals; empty if the recording does not show it.
 fn look(
-    opened: &Opened,
+    opened: &OpenedRecording,
     gaps: punctual_explain::gaps::Gaps,
     windows: &[(punctual_core::MonotonicNs, punctual_core::MonotonicNs)],
-) -> Vec<Lanes> {
+) -> Vec<WindowLanes> {
     let groups = [Group::Sched, Group::Irq, Group::Softirq, Group::Vectors];
     if windows.is_empty() || !groups.iter().any(|group| opened.recorded.covers(*group)) {
         return Vec::new();
     }
     let coverage = Coverage::of(&opened.recorded, opened.names());
-    let mut tracker = Tracker::new(coverage, gaps, Windows::new(windows.iter().copied()));
+    let mut tracker = Tracker::new(coverage, gaps, LaneWindows::new(windows.iter().copied()));
     opened.events().for_each(|event| tracker.push(&event));
     tracker.finish().0.finish()
 }
 
 /// Prints one line per interval.
 fn list(
-    args: &Args,
-    opened: &Opened,
+    args: &PairsArgs,
+    opened: &OpenedRecording,
     timebase: Timebase,
     options: PairingOptions,
-    prepared: Prepared,
+    prepared: PreparedPairing,
 ) -> Result<(), Failure> {
     let names = opened.names();
     let out: Box<dyn Write> =
@@ -234,17 +237,22 @@ fn list(
 }
 
 /// The name of an interval; `None` if not requested.
-fn name_of(found: &Found, requests: &[Request], everything: bool, names: &Names) -> Option<String> {
+fn name_of(
+    found: &PairMatch,
+    requests: &[PairRequest],
+    everything: bool,
+    names: &Names,
+) -> Option<String> {
     let point = |place: u32| {
         names.points.get(place as usize).cloned().unwrap_or_else(|| format!("point {place}"))
     };
     match found.pair {
-        Pair::Asked(place) => requests.get(place).map(|request| request.target.to_string()),
-        Pair::Scope(id) => Some(point(id.0)),
-        Pair::Follows(from, to) => Some(format!("{}->{}", point(from.0), point(to.0))),
-        Pair::Function(id) => {
-            let asked = |r: &Request| match &r.target {
-                Target::Function { functions, .. } => functions.contains(&id),
+        IntervalPair::Asked(place) => requests.get(place).map(|request| request.target.to_string()),
+        IntervalPair::Scope(id) => Some(point(id.0)),
+        IntervalPair::Follows(from, to) => Some(format!("{}->{}", point(from.0), point(to.0))),
+        IntervalPair::Function(id) => {
+            let asked = |r: &PairRequest| match &r.target {
+                RequestTarget::Function { functions, .. } => functions.contains(&id),
                 _ => false,
             };
             let wanted = everything || requests.iter().any(asked);

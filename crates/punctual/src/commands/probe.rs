@@ -16,18 +16,20 @@ use punctual_host::files::Root;
 use punctual_plan::ByteSize;
 use punctual_record::Backend;
 use punctual_record::probe::{ProbeRequest, cost};
-use punctual_record::symbols::lines::{Line, LineSpec, resolve_lines};
-use punctual_record::symbols::{Function, Site, Spec, is_of_kernel, resolve, resolve_in_kernel};
+use punctual_record::symbols::lines::{LineSpec, SourceLine, resolve_lines};
+use punctual_record::symbols::{
+    Function, FunctionSpec, Site, is_of_kernel, resolve, resolve_in_kernel,
+};
 use punctual_session::command::Command;
-use punctual_session::interrupts::Interrupts;
+use punctual_session::interrupts::SignalRequests;
 use punctual_session::limits;
 use punctual_session::messages::shown;
 use punctual_session::programs::is_there;
-use punctual_session::recording::{self, Recording, Wanted, WantedProbes};
+use punctual_session::recording::{self, Recording, RecordingWanted, WantedProbes};
 use punctual_session::request;
-use punctual_session::unfinished::Unfinished;
+use punctual_session::unfinished::UnfinishedBundle;
 use std::path::PathBuf;
-use target::Target;
+use target::ProbeTarget;
 
 /// Measure the duration of functions in unmodified programs or in the kernel, or between source
 /// lines
@@ -50,7 +52,7 @@ use target::Target;
                         failed while recording; 2 the request was invalid, nothing was started; 3 \
                         a limit was violated; 4 the recording does not decide a limit, or lost too \
                         many events. If the command fails, its exit code is used.")]
-pub struct Args {
+pub struct ProbeArgs {
     /// Functions: NAME, FILE:NAME, kernel:NAME, or with `*` and `?`; source lines: SOURCE:LINE,
     /// FILE:SOURCE:LINE
     #[arg(value_name = "FUNCTION", required_unless_present = "lines")]
@@ -121,9 +123,9 @@ pub struct Args {
 }
 
 /// Finds the functions, attaches the probes, waits, prints.
-pub fn run(args: Args) -> Ending {
+pub fn run(args: ProbeArgs) -> Ending {
     let online = request::online_cpus()?;
-    let target = Target::of(args.pid, args.everyone, &args.command, args.user.as_deref())?;
+    let target = ProbeTarget::of(args.pid, args.everyone, &args.command, args.user.as_deref())?;
     if args.lines {
         return lines::run(&args.functions, &target, args.json);
     }
@@ -133,13 +135,13 @@ pub fn run(args: Args) -> Ending {
     // A failure to measure the cost means that probes are unavailable.
     let costs = if in_kernel { cost::measure_in_kernel(&online) } else { cost::measure(&online) };
     let costs = costs.map_err(Failure::refused)?;
-    let interrupts = Interrupts::listen()?;
+    let interrupts = SignalRequests::listen()?;
     let stamp = jiff::Zoned::now().strftime("%Y%m%d-%H%M%S").to_string();
     let directory =
         args.output.clone().unwrap_or_else(|| PathBuf::from(format!("punctual-probe-{stamp}")));
     let writer =
         BundleWriter::create(&directory, &target.name(), "probe").map_err(Failure::refused)?;
-    let mut unfinished = Unfinished::of(&directory);
+    let mut unfinished = UnfinishedBundle::of(&directory);
     let environment = environment::capture(&Root::system());
     writer.write_document("environment", &environment).map_err(Failure::failed)?;
     let process = target.start(args.json)?;
@@ -165,7 +167,7 @@ pub fn run(args: Args) -> Ending {
     let done = recording.stop()?;
     let command = command.and_then(Command::ended);
     let closed = ending::close(writer, done, outcome, command, &args.limit)?;
-    let answer = pairs::run(pairs::Args::aside(
+    let answer = pairs::run(pairs::PairsArgs::aside(
         directory.clone(),
         args.limit,
         args.worst,
@@ -181,7 +183,7 @@ pub fn run(args: Args) -> Ending {
 }
 
 /// The names that limits can use before anything is recorded.
-fn names(functions: &[Function], lines: &[Line]) -> Names {
+fn names(functions: &[Function], lines: &[SourceLine]) -> Names {
     let name = |function: &Function| FunctionName {
         name: function.name.clone(),
         object: function.object.display().to_string(),
@@ -192,13 +194,16 @@ fn names(functions: &[Function], lines: &[Line]) -> Names {
     Names { functions: functions.iter().map(name).collect(), points, ..Names::default() }
 }
 
-fn find(words: &[String], target: &Target) -> Result<(Vec<Function>, Vec<Line>), Failure> {
+fn find(
+    words: &[String],
+    target: &ProbeTarget,
+) -> Result<(Vec<Function>, Vec<SourceLine>), Failure> {
     let (mut specs, mut lines, mut wrong) = (Vec::new(), Vec::new(), Vec::new());
     for word in words {
         match LineSpec::parse(word) {
             Some(Ok(line)) => lines.push(line),
             Some(Err(why)) => wrong.push(why.to_string()),
-            None => match Spec::parse(word) {
+            None => match FunctionSpec::parse(word) {
                 Ok(spec) => specs.push(spec),
                 Err(why) => wrong.push(why.to_string()),
             },
@@ -246,11 +251,11 @@ impl std::str::FromStr for EventsPid {
 }
 
 fn wanted(
-    args: &Args,
+    args: &ProbeArgs,
     online: CpuSet,
     probed: Option<u32>,
     probes: WantedProbes,
-) -> Result<Wanted, Failure> {
+) -> Result<RecordingWanted, Failure> {
     let pid = |whose: &EventsPid| match (whose, probed) {
         (EventsPid::Pid(pid), _) => Ok(*pid),
         (EventsPid::Probed, Some(pid)) => Ok(pid),
@@ -259,7 +264,7 @@ fn wanted(
         }
     };
     let pids: Result<Vec<u32>, Failure> = args.events_pid.iter().map(pid).collect();
-    Ok(Wanted {
+    Ok(RecordingWanted {
         events: recording::events(&args.events, &Group::USUAL)?,
         insist: false,
         cpus: online.clone(),

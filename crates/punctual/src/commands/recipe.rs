@@ -22,10 +22,10 @@ use punctual_record::names_of_tracepoints;
                         meanwhile; --for function every function of the kernel, too: much, and \
                         it slows the machine down."
 )]
-pub struct Args {
+pub struct RecipeArgs {
     /// The tool
     #[arg(value_enum)]
-    tool: Tool,
+    tool: RecordingTool,
     /// The question that the trace is to answer
     #[arg(long = "for", value_enum, value_name = "QUESTION", default_value_t = Question::Cause)]
     question: Question,
@@ -33,8 +33,8 @@ pub struct Args {
     #[arg(long, short, value_name = "DURATION", default_value = "10s")]
     duration: Nanos,
     /// The processor of the machine that records: interrupt vectors have events on x86 alone
-    #[arg(long, value_enum, default_value_t = Machine::HERE)]
-    machine: Machine,
+    #[arg(long, value_enum, default_value_t = RecipeMachine::HERE)]
+    machine: RecipeMachine,
     /// Leave out system calls
     #[arg(long)]
     no_syscalls: bool,
@@ -42,7 +42,7 @@ pub struct Args {
 
 /// A recording tool.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Tool {
+enum RecordingTool {
     /// trace-cmd record
     TraceCmd,
     /// perf record
@@ -68,7 +68,7 @@ enum Question {
 
 /// A processor.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Machine {
+enum RecipeMachine {
     /// 64-bit or 32-bit x86
     X86,
     /// 64-bit Arm
@@ -79,15 +79,15 @@ enum Machine {
     Riscv64,
 }
 
-impl Machine {
-    const HERE: Machine = if cfg!(any(target_arch = "x86_64", target_arch = "x86")) {
-        Machine::X86
+impl RecipeMachine {
+    const HERE: RecipeMachine = if cfg!(any(target_arch = "x86_64", target_arch = "x86")) {
+        RecipeMachine::X86
     } else if cfg!(target_arch = "aarch64") {
-        Machine::Arm64
+        RecipeMachine::Arm64
     } else if cfg!(target_arch = "riscv64") {
-        Machine::Riscv64
+        RecipeMachine::Riscv64
     } else {
-        Machine::Arm
+        RecipeMachine::Arm
     };
 }
 
@@ -108,20 +108,20 @@ const GROUPS: [Group; 8] = [
 const NOT_NEEDED: [&str; 2] = ["softirq_raise", "hrtimer_cancel"];
 
 /// Prints the command.
-pub fn run(args: Args) -> Ending {
+pub fn run(args: RecipeArgs) -> Ending {
     output::print(&line(&args)?)?;
     Ok(Exit::Done)
 }
 
 /// The tracepoints as system and name; for the vectors of an x86 processor all, by the system
 /// alone.
-fn events(args: &Args) -> Vec<(&'static str, &'static str)> {
+fn events(args: &RecipeArgs) -> Vec<(&'static str, &'static str)> {
     let is_wanted = |group: &Group| match group {
         Group::Sched => true,
         _ if args.question == Question::Wakeup => false,
         Group::Syscall => !args.no_syscalls,
         // Tracepoints of page faults are those of x86 until Linux 6.x.
-        Group::Fault => args.machine == Machine::X86,
+        Group::Fault => args.machine == RecipeMachine::X86,
         _ => true,
     };
     let groups: Vec<Group> = GROUPS.into_iter().filter(is_wanted).collect();
@@ -131,23 +131,23 @@ fn events(args: &Args) -> Vec<(&'static str, &'static str)> {
     events
 }
 
-fn line(args: &Args) -> Result<String, Failure> {
+fn line(args: &RecipeArgs) -> Result<String, Failure> {
     let events = events(args);
     let has_functions = args.question == Question::Function;
-    if has_functions && !matches!(args.tool, Tool::TraceCmd | Tool::Tracefs) {
+    if has_functions && !matches!(args.tool, RecordingTool::TraceCmd | RecordingTool::Tracefs) {
         return Err(Failure::refused(
             "of these tools only trace-cmd and tracefs record functions: use `punctual recipe \
              tracefs --for function`",
         ));
     }
     let seconds = (args.duration.ns().max(0) as u64).div_ceil(1_000_000_000).max(1);
-    let x86 = args.machine == Machine::X86 && args.question != Question::Wakeup;
+    let x86 = args.machine == RecipeMachine::X86 && args.question != Question::Wakeup;
     let joined = |form: &dyn Fn(&str, &str) -> String, between: &str| {
         let all: Vec<String> = events.iter().map(|(system, name)| form(system, name)).collect();
         all.join(between)
     };
     Ok(match args.tool {
-        Tool::TraceCmd => {
+        RecordingTool::TraceCmd => {
             let tracer = if has_functions { " -p function" } else { "" };
             let vectors = if x86 { " -e irq_vectors" } else { "" };
             let events = joined(&|system, name| format!("-e {system}:{name}"), " ");
@@ -156,7 +156,7 @@ fn line(args: &Args) -> Result<String, Failure> {
                  {seconds}\n"
             )
         }
-        Tool::Perf => {
+        RecordingTool::Perf => {
             // perf may not record all of the system: that of irq_work interrupts itself.
             let vectors = match x86 {
                 true => ["local_timer", "reschedule", "call_function"]
@@ -170,7 +170,7 @@ fn line(args: &Args) -> Result<String, Failure> {
                  sleep {seconds}\n"
             )
         }
-        Tool::Tracefs => {
+        RecordingTool::Tracefs => {
             let vectors = if x86 { " irq_vectors" } else { "" };
             let events = joined(&|system, name| format!("{system}/{name}"), " ");
             let tracer = if has_functions { "echo function >current_tracer && " } else { "" };
@@ -183,7 +183,7 @@ fn line(args: &Args) -> Result<String, Failure> {
                  /sys/kernel/tracing/instances/punctual\n"
             )
         }
-        Tool::Perfetto => {
+        RecordingTool::Perfetto => {
             let vectors = if x86 { " ftrace_events: \"irq_vectors/*\"" } else { "" };
             let events = joined(&|system, name| format!("ftrace_events: \"{system}/{name}\""), " ");
             let milliseconds = seconds.saturating_mul(1_000);
@@ -195,7 +195,7 @@ fn line(args: &Args) -> Result<String, Failure> {
                  scan_all_processes_on_start: true }} }} }}\nduration_ms: {milliseconds}\nEND\n"
             )
         }
-        Tool::Lttng => {
+        RecordingTool::Lttng => {
             let kernel: Vec<String> =
                 events.iter().filter_map(|(system, name)| lttng_name(system, name)).collect();
             let vectors = if x86 { ",x86_irq_vectors_*" } else { "" };
@@ -233,23 +233,29 @@ fn lttng_name(system: &str, name: &str) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn args(tool: Tool, machine: Machine, no_syscalls: bool) -> Args {
+    fn args(tool: RecordingTool, machine: RecipeMachine, no_syscalls: bool) -> RecipeArgs {
         let question = Question::Cause;
-        Args { tool, question, duration: Nanos::from_secs(3), machine, no_syscalls }
+        RecipeArgs { tool, question, duration: Nanos::from_secs(3), machine, no_syscalls }
     }
 
     #[test]
     fn every_tool_records_the_events_that_cycles_need() {
-        let tools = [Tool::TraceCmd, Tool::Perf, Tool::Lttng, Tool::Perfetto, Tool::Tracefs];
+        let tools = [
+            RecordingTool::TraceCmd,
+            RecordingTool::Perf,
+            RecordingTool::Lttng,
+            RecordingTool::Perfetto,
+            RecordingTool::Tracefs,
+        ];
         for tool in tools {
-            let text = line(&args(tool, Machine::X86, false)).unwrap();
+            let text = line(&args(tool, RecipeMachine::X86, false)).unwrap();
             let needed = ["sched_switch", "sched_waking", "hrtimer_expire_entry", "irq_vectors"];
             for name in needed {
                 assert!(text.contains(name), "{name}: {text}");
             }
             assert!(text.contains('3') && text.ends_with('\n'), "{text}");
             assert!(!text.contains("irq_vectors:*"), "perf may not record these: {text}");
-            let arm = line(&args(tool, Machine::Arm64, true)).unwrap();
+            let arm = line(&args(tool, RecipeMachine::Arm64, true)).unwrap();
             assert!(!arm.contains("irq_vectors") && !arm.contains("sys_enter"), "{arm}");
             assert!(!arm.contains("--syscall"), "{arm}");
         }
@@ -257,9 +263,15 @@ mod tests {
 
     #[test]
     fn each_question_selects_its_events_for_every_capable_tool() {
-        for tool in [Tool::TraceCmd, Tool::Perf, Tool::Lttng, Tool::Perfetto, Tool::Tracefs] {
+        for tool in [
+            RecordingTool::TraceCmd,
+            RecordingTool::Perf,
+            RecordingTool::Lttng,
+            RecordingTool::Perfetto,
+            RecordingTool::Tracefs,
+        ] {
             let of = |question| {
-                line(&Args { question, ..args(tool, Machine::X86, false) })
+                line(&RecipeArgs { question, ..args(tool, RecipeMachine::X86, false) })
                     .map_err(|why| format!("{:?}", why.parts))
             };
             let wakeup = of(Question::Wakeup).unwrap();
@@ -270,8 +282,8 @@ mod tests {
             let cause = of(Question::Cause).unwrap();
             assert!(!cause.contains("-p function") && !cause.contains("current_tracer"));
             match (tool, of(Question::Function)) {
-                (Tool::TraceCmd, Ok(line)) => assert!(line.contains(" -p function ")),
-                (Tool::Tracefs, Ok(line)) => {
+                (RecordingTool::TraceCmd, Ok(line)) => assert!(line.contains(" -p function ")),
+                (RecordingTool::Tracefs, Ok(line)) => {
                     assert!(line.contains("echo function >current_tracer &&"));
                     assert!(line.contains("sched_switch") && line.contains("irq_vectors"));
                 }
@@ -282,7 +294,7 @@ mod tests {
 
     #[test]
     fn recorded_text_states_its_machine_for_system_call_numbers() {
-        let text = line(&args(Tool::Tracefs, Machine::X86, false)).unwrap();
+        let text = line(&args(RecordingTool::Tracefs, RecipeMachine::X86, false)).unwrap();
         let before = "{ echo \"# machine: $(uname -m)\"; cat trace; } >/tmp/trace.txt;";
         assert!(text.contains(before), "{text}");
     }

@@ -1,7 +1,7 @@
 //! `punctual report`: one HTML file about one or several bundles.
 
 use super::bundle::{open_checked, or_newest};
-use super::bundle_page::{Intervals, render};
+use super::bundle_page::{IntervalArgs, render};
 use super::documents;
 use crate::exit::{Ending, Exit, Failure};
 use crate::output;
@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
                         punctual report standard/ rt/ -o comparison.html\n  punctual report \
                         BUNDLE --limit 'request->reply < 500us'\n\nThe page works offline in any \
                         browser and loads nothing from the network.")]
-pub struct Args {
+pub struct ReportArgs {
     /// Bundles, or one directory of a lab, a search or a tuning, or one comparison as JSON
     /// [default: the newest bundle in the current directory]
     #[arg(value_name = "BUNDLE")]
@@ -34,7 +34,7 @@ pub struct Args {
 }
 
 /// Opens the bundles, writes the page and prints its path.
-pub fn run(args: Args) -> Ending {
+pub fn run(args: ReportArgs) -> Ending {
     if !html::BUILT {
         return Err(Failure::refused(html::WITHOUT_PAGES));
     }
@@ -53,7 +53,7 @@ pub fn run(args: Args) -> Ending {
     }
     let bundles =
         places.iter().map(|path| open_checked(path)).collect::<Result<Vec<Bundle>, Failure>>()?;
-    let intervals = Intervals { pairs: args.pair, limits: args.limit };
+    let intervals = IntervalArgs { pairs: args.pair, limits: args.limit };
     let page = render(&bundles, &intervals)?;
     write_or_print(args.output.as_deref(), &bundles[0].member("report.html"), &page)
 }

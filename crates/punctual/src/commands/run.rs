@@ -5,7 +5,7 @@ mod cyclictest;
 mod destinations;
 mod settings;
 
-pub use common::{Calibration, Common, EngineArgs};
+pub use common::{CalibrationArgs, CommonArgs, EngineArgs};
 pub use cyclictest::Cyclictest;
 pub use settings::{in_toml, pair};
 
@@ -22,13 +22,13 @@ use punctual_core::format::plain;
 use punctual_plan::overrides::{self, Override};
 use punctual_plan::text::quoted;
 use punctual_plan::{Plan, SystressFile, SystressFormat, TargetPlan, lab};
-use punctual_report::export::systress::{self, Layout};
+use punctual_report::export::systress::{self, SystressLayout};
 use punctual_report::{html, terminal};
 use punctual_session::continuing::Continuation;
 use punctual_session::end::Further;
 use punctual_session::messages::shown;
 use punctual_session::metrics::MetricsFile;
-use punctual_session::request::{self, Asked};
+use punctual_session::request::{self, ExperimentRequest};
 use punctual_session::run::{self as session, FinishedRun, RunContext};
 use punctual_study::targets::{self, RemoteRun, Returned};
 use std::path::{Path, PathBuf};
@@ -44,7 +44,7 @@ use std::path::{Path, PathBuf};
                         was not met; 4 measured, but the evidence cannot be used (too much lost, \
                         not real-time where that was required, undecided)."
 )]
-pub struct Args {
+pub struct RunArgs {
     /// The experiment: TOML, or a systress .cfg
     file: PathBuf,
     /// Continue the run in this bundle if it was cut off (power failure, kill -9), interrupted or
@@ -64,7 +64,7 @@ pub struct Args {
     #[command(flatten)]
     cyclictest: Cyclictest,
     #[command(flatten)]
-    common: Common,
+    common: CommonArgs,
     /// End when this process, which started this one, ends
     #[arg(long, hide = true, value_name = "PID")]
     child_of: Option<u32>,
@@ -75,14 +75,15 @@ const NO_METRICS: &str = "--metrics is for a run on this host: results of a targ
                           when the run has ended";
 
 /// Reads the file, plans, measures and prints the results.
-pub fn run(args: Args) -> Ending {
+pub fn run(args: RunArgs) -> Ending {
     if let Some(parent) = args.child_of {
         let watched = punctual_sys::signals::end_with_parent(parent);
         watched.map_err(|why| {
             Failure::failed(format!("cannot watch for the end of process {parent}: {why}"))
         })?;
     }
-    let mut asked = Asked::of_file(&args.file, args.allow_unknown, &args.common.options())?;
+    let mut asked =
+        ExperimentRequest::of_file(&args.file, args.allow_unknown, &args.common.options())?;
     if std::str::from_utf8(&asked.bytes).is_ok_and(lab::is_lab) {
         return run_lab(&args);
     }
@@ -92,7 +93,7 @@ pub fn run(args: Args) -> Ending {
 }
 
 /// A lab file is run as `punctual lab run` does.
-fn run_lab(args: &Args) -> Ending {
+fn run_lab(args: &RunArgs) -> Ending {
     if args.continued.is_some() || !args.overrides().is_empty() {
         return Err(Failure::refused(format!(
             "{} is a lab file: run it with `punctual lab run {0}`, which continues it too; set \
@@ -100,14 +101,14 @@ fn run_lab(args: &Args) -> Ending {
             shown(&args.file)
         )));
     }
-    let Common { plan, exact, json, quiet, repeat, .. } = args.common;
+    let CommonArgs { plan, exact, json, quiet, repeat, .. } = args.common;
     let (output, junit) = (args.common.output.clone(), args.common.beside.junit.clone());
     let repeat = (repeat > 1).then_some(repeat);
     let file = args.file.clone();
     super::lab::run_file(LabFile { file, plan, output, repeat, exact, junit, json, quiet })
 }
 
-impl Args {
+impl RunArgs {
     /// The values that the command line sets for the measures in the file.
     fn overrides(&self) -> Vec<Override> {
         let duration = self.duration.map(|of| ("duration".to_owned(), quoted(&of.to_string())));
@@ -120,7 +121,11 @@ impl Args {
 const NOT_CONTINUED: &str = "--continue is for a run on this host";
 
 /// Runs an experiment on its target; `continued` is the bundle to continue, if it exists.
-pub fn run_experiment(args: &Common, asked: &Asked, continued: Option<&Path>) -> Ending {
+pub fn run_experiment(
+    args: &CommonArgs,
+    asked: &ExperimentRequest,
+    continued: Option<&Path>,
+) -> Ending {
     match asked.target()? {
         TargetPlan::Host => run_locally(args, asked, continued),
         _ if continued.is_some() => Err(Failure::refused(NOT_CONTINUED)),
@@ -129,7 +134,7 @@ pub fn run_experiment(args: &Common, asked: &Asked, continued: Option<&Path>) ->
     }
 }
 
-fn run_locally(args: &Common, asked: &Asked, continued: Option<&Path>) -> Ending {
+fn run_locally(args: &CommonArgs, asked: &ExperimentRequest, continued: Option<&Path>) -> Ending {
     if args.repeat > 1 {
         return Err(Failure::refused(targets::NO_REPEATS));
     }
@@ -177,7 +182,7 @@ fn run_locally(args: &Common, asked: &Asked, continued: Option<&Path>) -> Ending
 
 /// Runs an experiment on a target other than this process, shows its bundle, and returns the exit
 /// code of the run there.
-fn run_elsewhere(target: &TargetPlan, args: &Common, asked: &Asked) -> Ending {
+fn run_elsewhere(target: &TargetPlan, args: &CommonArgs, asked: &ExperimentRequest) -> Ending {
     let options = args.options();
     let remote = RemoteRun::of(target, &options, asked, output::messages(args.quiet))?;
     if !args.plan {
@@ -218,7 +223,7 @@ fn show(finished: &mut FinishedRun, json: bool) -> Result<(), Failure> {
 }
 
 /// Like [`close_log`], unless figures were requested as JSON.
-pub fn close(summary: &Summary, args: &Common) -> Result<(), Failure> {
+pub fn close(summary: &Summary, args: &CommonArgs) -> Result<(), Failure> {
     match args.json {
         true => Ok(()),
         false => close_log(summary, args.quiet),
@@ -253,7 +258,7 @@ pub fn name_bundle(directory: &Path) -> Result<(), Failure> {
 }
 
 /// Shows a bundle returned by a target like that of a run here.
-fn show_returned(args: &Common, directory: &Path, outputs: &mut Outputs) {
+fn show_returned(args: &CommonArgs, directory: &Path, outputs: &mut Outputs) {
     let opened = Bundle::open(directory).map_err(Failure::failed);
     let Some(bundle) = outputs.add(opened) else { return };
     let summary = answer::summarize(&bundle);
@@ -262,7 +267,7 @@ fn show_returned(args: &Common, directory: &Path, outputs: &mut Outputs) {
     outputs.add(close(&summary, args));
 }
 
-fn show_bundle(args: &Common, bundle: &Bundle, summary: &Summary) -> Result<(), Failure> {
+fn show_bundle(args: &CommonArgs, bundle: &Bundle, summary: &Summary) -> Result<(), Failure> {
     if args.json {
         return output::print_json(summary);
     }
@@ -273,7 +278,7 @@ fn show_bundle(args: &Common, bundle: &Bundle, summary: &Summary) -> Result<(), 
 }
 
 /// Writes the requested files beside the bundle.
-fn write_beside(args: &Common, plan: &Plan, finished: &FinishedRun, outputs: &mut Outputs) {
+fn write_beside(args: &CommonArgs, plan: &Plan, finished: &FinishedRun, outputs: &mut Outputs) {
     let opened = Bundle::open(&finished.directory).map_err(Failure::failed);
     let Some(bundle) = outputs.add(opened) else { return };
     args.beside.write(&bundle, outputs);
@@ -314,8 +319,8 @@ struct SystressThread<'a> {
 impl SystressThread<'_> {
     fn write(&self, bundle: &Bundle) -> Result<(), Failure> {
         let layout = match self.file.format {
-            SystressFormat::Csv => Layout::Csv,
-            SystressFormat::Txt => Layout::Txt,
+            SystressFormat::Csv => SystressLayout::Csv,
+            SystressFormat::Txt => SystressLayout::Txt,
         };
         let (index, mut bytes) = (self.file.index as usize, Vec::new());
         systress::write_series(index, self.series, bundle.timebase(), layout, &mut bytes)?;

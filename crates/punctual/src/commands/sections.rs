@@ -5,7 +5,7 @@ use crate::exit::{self, Ending, Exit, Failure};
 use crate::output;
 use punctual_bundle::hunt::together;
 use punctual_report::terminal;
-use punctual_study::sections::{self, Work};
+use punctual_study::sections::{self, GuestWork};
 use std::path::PathBuf;
 
 /// Show the longest sections with interrupts or preemption disabled
@@ -21,7 +21,7 @@ use std::path::PathBuf;
                         --require 'max < 20000 instructions' -- find /proc\n\nExit codes: 0 done, \
                         every requirement met; 1 failed; 2 the request was invalid; 3 a \
                         requirement is not met; 4 the replay of a bundle gave different samples.")]
-pub struct Args {
+pub struct SectionsArgs {
     /// The bundle of a run in virtual time
     #[arg(value_name = "BUNDLE", required_unless_present = "kernel", conflicts_with = "kernel")]
     bundle: Option<PathBuf>,
@@ -58,15 +58,15 @@ pub struct Args {
 }
 
 /// Runs the measurement, and shows the sections.
-pub fn run(args: Args) -> Ending {
+pub fn run(args: SectionsArgs) -> Ending {
     let required = sections::requirements(&args.require)?;
     let messages = output::messages(args.quiet || args.json);
     let mut document = match (&args.bundle, &args.kernel) {
         (Some(bundle), _) => sections::of_bundle(&open(bundle)?, messages)?,
         (None, Some(kernel)) => {
             let work = match args.boot {
-                true => Work::Boot,
-                false => Work::Command { words: args.command, files: args.file },
+                true => GuestWork::Boot,
+                false => GuestWork::Command { words: args.command, files: args.file },
             };
             sections::of_guest(kernel, &work, messages)?
         }

@@ -14,7 +14,7 @@ use std::path::PathBuf;
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  punctual show punctual-quickstart-20261103-141500\n  \
                         punctual show --json BUNDLE | jq '.phases[].series[].max'")]
-pub struct Args {
+pub struct ShowArgs {
     /// Bundles, directories of labs, searches or tunings, comparisons as JSON [default: the newest
     /// bundle in the current directory]
     #[arg(value_name = "BUNDLE")]
@@ -31,8 +31,8 @@ pub struct Args {
 }
 
 /// Shows the bundles one after the other.
-pub fn run(args: Args) -> Ending {
-    let args = Args { bundles: or_newest(args.bundles)?, ..args };
+pub fn run(args: ShowArgs) -> Ending {
+    let args = ShowArgs { bundles: or_newest(args.bundles)?, ..args };
     if args.published {
         return published(&args.bundles);
     }

@@ -9,7 +9,7 @@ use punctual_lab::ssh::{self, Connection, Destination, Leftover};
 use punctual_plan::{LoadOptions, TargetPlan};
 use punctual_session::options::SshOptions;
 use punctual_study::targets;
-use punctual_study::targets::ssh::{self as target, Watch};
+use punctual_study::targets::ssh::{self as target, SshWatch};
 use std::path::{Path, PathBuf};
 
 /// List, fetch and remove runs left on other systems
@@ -19,14 +19,14 @@ use std::path::{Path, PathBuf};
                         run on another system continues when the connection is lost or the \
                         punctual that started it is killed. Afterwards the bundle is kept there \
                         until it is fetched or expires.")]
-pub struct Args {
+pub struct SshCommandArgs {
     /// What to do
     #[command(subcommand)]
-    action: Action,
+    action: SshAction,
 }
 
 #[derive(clap::Subcommand)]
-enum Action {
+enum SshAction {
     List(ListArgs),
     Fetch(FetchArgs),
     Clean(CleanArgs),
@@ -84,11 +84,11 @@ struct CleanArgs {
 }
 
 /// Runs the subcommand.
-pub fn run(args: Args) -> Ending {
+pub fn run(args: SshCommandArgs) -> Ending {
     match args.action {
-        Action::List(args) => list(&args),
-        Action::Fetch(args) => fetch(&args),
-        Action::Clean(args) => clean(&args),
+        SshAction::List(args) => list(&args),
+        SshAction::Fetch(args) => fetch(&args),
+        SshAction::Clean(args) => clean(&args),
     }
 }
 
@@ -144,7 +144,7 @@ fn fetch(args: &FetchArgs) -> Ending {
     let to = destination(&args.to)?;
     let options = SshOptions { reconnect_for: args.reconnect_for, ..SshOptions::default() };
     let messages = output::messages(args.quiet);
-    let mut watch = Watch::new(messages)?;
+    let mut watch = SshWatch::new(messages)?;
     let result = ssh::resume(&to, &args.id, &output, options.timeouts().reconnect, &mut watch)
         .map_err(target::failure)?;
     watch.finish();

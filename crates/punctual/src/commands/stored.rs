@@ -7,7 +7,7 @@ use std::path::Path;
 use tempfile::TempDir;
 
 /// Runs, and the directory of their bundles.
-pub struct Stored {
+pub struct StoredRuns {
     _place: TempDir,
     /// In starting order; at least one.
     pub runs: Vec<StoredRun>,
@@ -27,27 +27,27 @@ pub struct StoredRun {
     pub bundle: Bundle,
 }
 
-impl Stored {
+impl StoredRuns {
     /// The runs of a selection given in words.
     #[cfg(feature = "parquet")]
-    pub fn select(tables: &Path, words: &str) -> Result<Stored, Failure> {
+    pub fn select(tables: &Path, words: &str) -> Result<StoredRuns, Failure> {
         let selection = words.parse().map_err(|why: String| Failure::refused(why))?;
-        Stored::read(tables, &selection, words)
+        StoredRuns::read(tables, &selection, words)
     }
 
     /// The runs of a lab.
     #[cfg(feature = "parquet")]
-    pub fn of_lab(tables: &Path, lab: &str) -> Result<Stored, Failure> {
-        let selection = punctual_report::export::fleet::Selection::of_lab(lab);
-        Stored::read(tables, &selection, &format!("lab={lab}"))
+    pub fn of_lab(tables: &Path, lab: &str) -> Result<StoredRuns, Failure> {
+        let selection = punctual_report::export::fleet::RunSelection::of_lab(lab);
+        StoredRuns::read(tables, &selection, &format!("lab={lab}"))
     }
 
     #[cfg(feature = "parquet")]
     fn read(
         tables: &Path,
-        selection: &punctual_report::export::fleet::Selection,
+        selection: &punctual_report::export::fleet::RunSelection,
         words: &str,
-    ) -> Result<Stored, Failure> {
+    ) -> Result<StoredRuns, Failure> {
         let found = punctual_report::export::fleet::select(tables, selection);
         let found = found.map_err(Failure::refused)?;
         if found.is_empty() {
@@ -57,7 +57,7 @@ impl Stored {
         let place = TempDir::new().map_err(|why| {
             Failure::failed(format!("cannot create a directory for the bundles: {why}"))
         })?;
-        let make = |(number, run): (usize, &punctual_report::export::fleet::StoredRun)| {
+        let make = |(number, run): (usize, &punctual_report::export::fleet::TableRun)| {
             let directory = place.path().join(number.to_string());
             let bundle = run.write(&directory, punctual_stats::summarize);
             Ok(StoredRun {
@@ -69,18 +69,18 @@ impl Stored {
             })
         };
         let runs = found.iter().enumerate().map(make).collect::<Result<_, Failure>>()?;
-        Ok(Stored { _place: place, runs })
+        Ok(StoredRuns { _place: place, runs })
     }
 
     /// This build cannot read them.
     #[cfg(not(feature = "parquet"))]
-    pub fn select(_: &Path, _: &str) -> Result<Stored, Failure> {
+    pub fn select(_: &Path, _: &str) -> Result<StoredRuns, Failure> {
         Err(Failure::refused(punctual_report::export::WITHOUT_PARQUET))
     }
 
     /// This build cannot read them.
     #[cfg(not(feature = "parquet"))]
-    pub fn of_lab(_: &Path, _: &str) -> Result<Stored, Failure> {
+    pub fn of_lab(_: &Path, _: &str) -> Result<StoredRuns, Failure> {
         Err(Failure::refused(punctual_report::export::WITHOUT_PARQUET))
     }
 }

@@ -22,7 +22,7 @@ use std::path::PathBuf;
                         hour, one day, …, with confidence intervals; otherwise prints the \
                         conditions that fail. This is not a guaranteed bound (no WCET)."
 )]
-pub struct Args {
+pub struct TailArgs {
     /// The bundle
     bundle: PathBuf,
     /// Only this series: PHASE/SERIES, or SERIES in every phase
@@ -40,7 +40,7 @@ pub struct Args {
 }
 
 /// Opens the bundle, computes the tail and prints it.
-pub fn run(args: Args) -> Ending {
+pub fn run(args: TailArgs) -> Ending {
     super::beside::can_write_pages(args.html.as_deref())?;
     let bundle = open(&args.bundle)?;
     // A recording of the whole run is not read for this: it may be as long as the run.

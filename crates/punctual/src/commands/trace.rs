@@ -4,7 +4,7 @@ pub(super) mod ending;
 mod listing;
 pub(super) mod watch;
 
-use super::run::Calibration;
+use super::run::CalibrationArgs;
 use crate::exit::{Ending, Failure};
 use crate::output;
 use punctual_bundle::recording::Keeps;
@@ -16,12 +16,12 @@ use punctual_host::files::Root;
 use punctual_plan::ByteSize;
 use punctual_record::Backend;
 use punctual_session::command::{self, Command};
-use punctual_session::interrupts::Interrupts;
+use punctual_session::interrupts::SignalRequests;
 use punctual_session::limits;
-use punctual_session::recording::{self, Recording, Wanted};
+use punctual_session::recording::{self, Recording, RecordingWanted};
 use punctual_session::request;
 use punctual_session::run::calibration::{self, PREPARING, Recorders, Setup};
-use punctual_session::unfinished::Unfinished;
+use punctual_session::unfinished::UnfinishedBundle;
 use punctual_sys::clock;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -39,7 +39,7 @@ use std::time::Duration;
                         or 128 + n if signal n ended it; otherwise: 0 done; 1 failed while \
                         recording; 2 the request was invalid, nothing was started; 4 recorded, but \
                         more than 1 % of the events were lost.")]
-pub struct Args {
+pub struct TraceArgs {
     /// Groups of kernel events or tracepoints as GROUP:NAME, separated by commas;
     /// `+futex,kmem:kmalloc` adds to the default ones; `all`,
     /// `none`, or `list`, which describes the groups and shows which are available here [default:
@@ -91,7 +91,7 @@ pub struct Args {
     #[arg(long, value_name = "LIMIT", value_parser = limit)]
     limit: Vec<String>,
     #[command(flatten)]
-    calibration: Calibration,
+    calibration: CalibrationArgs,
     /// Do not show progress or a summary
     #[arg(long, short)]
     quiet: bool,
@@ -108,7 +108,7 @@ pub struct Args {
 const TICK: Duration = Duration::from_millis(50);
 
 /// Records, runs the command and prints a summary.
-pub fn run(args: Args) -> Ending {
+pub fn run(args: TraceArgs) -> Ending {
     if args.events == ["list"] {
         return listing::list();
     }
@@ -116,13 +116,13 @@ pub fn run(args: Args) -> Ending {
     limits::check(&args.limit, &Names::default(), wanted.points)?;
     let program = command::find(&args.command)?;
     let user = command::user(args.user.as_deref())?;
-    let interrupts = Interrupts::listen()?;
+    let interrupts = SignalRequests::listen()?;
     let stamp = jiff::Zoned::now().strftime("%Y%m%d-%H%M%S").to_string();
     let directory =
         args.output.clone().unwrap_or_else(|| PathBuf::from(format!("punctual-trace-{stamp}")));
     let mut writer = BundleWriter::create(&directory, &command::name(&args.command), "trace")
         .map_err(Failure::refused)?;
-    let mut unfinished = Unfinished::of(&directory);
+    let mut unfinished = UnfinishedBundle::of(&directory);
     let environment = environment::capture(&Root::system());
     writer.write_document("environment", &environment).map_err(Failure::failed)?;
     let calibration = calibrate(&args, &wanted, &directory, &interrupts);
@@ -155,11 +155,11 @@ pub(super) fn wait(
     quiet: bool,
     recording: &Recording,
     mut command: Option<&mut Command>,
-    interrupts: &Interrupts,
+    interrupts: &SignalRequests,
     goes_on: &dyn Fn() -> bool,
 ) -> Outcome {
     let began = clock::monotonic();
-    let mut line = watch::Line::new(quiet, began);
+    let mut line = watch::TraceLine::new(quiet, began);
     loop {
         std::thread::sleep(TICK);
         line.refresh(recording.progress());
@@ -181,10 +181,10 @@ pub(super) fn wait(
 
 /// Measures the cost of this recording; else the reason why not.
 fn calibrate(
-    args: &Args,
-    wanted: &Wanted,
+    args: &TraceArgs,
+    wanted: &RecordingWanted,
     directory: &Path,
-    interrupts: &Interrupts,
+    interrupts: &SignalRequests,
 ) -> Fact<punctual_bundle::Calibration> {
     let (Some(recorders), Some(cpu)) = (Recorders::of_recording(wanted), wanted.cpus.first())
     else {
@@ -209,7 +209,7 @@ fn limit(text: &str) -> Result<String, String> {
     Limit::split(text).map(|_| text.to_owned()).map_err(|why| why.to_string())
 }
 
-fn wanted(args: &Args) -> Result<Wanted, Failure> {
+fn wanted(args: &TraceArgs) -> Result<RecordingWanted, Failure> {
     let online = request::online_cpus()?;
     let cpus = args.cpus.clone().unwrap_or_else(|| online.clone());
     if !cpus.is_subset(&online) {
@@ -235,7 +235,7 @@ fn wanted(args: &Args) -> Result<Wanted, Failure> {
             args.max_size
         )));
     }
-    Ok(Wanted {
+    Ok(RecordingWanted {
         insist: true,
         events,
         thread_cpus: online.difference(&cpus),

@@ -15,7 +15,7 @@ use std::path::PathBuf;
 #[command(after_help = "Examples:\n  punctual run gate.toml --baseline history\n  punctual trend \
                         history --since 30d --report trend.html\n  punctual trend history --json | \
                         jq '.histories[].figures[] | {name, levels}'")]
-pub struct Args {
+pub struct TrendArgs {
     /// The directory that was given to --baseline
     #[arg(value_name = "DIR")]
     directory: PathBuf,
@@ -38,7 +38,7 @@ pub struct Args {
 }
 
 /// Reads the records, and prints the trend.
-pub fn run(args: Args) -> Ending {
+pub fn run(args: TrendArgs) -> Ending {
     if !args.directory.is_dir() {
         return Err(Failure::refused(format!(
             "{} is not a directory: name the one that was given to --baseline",

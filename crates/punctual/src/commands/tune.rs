@@ -12,12 +12,14 @@ use punctual_bundle::tune::{TuningDocument, TuningEnd};
 use punctual_core::Nanos;
 use punctual_report::{document, html};
 use punctual_session::messages::shown;
-use punctual_study::tune::asked::{AcrossReboots, Options, Planned, Source, offered, planned};
+use punctual_study::tune::asked::{
+    AcrossReboots, BlockSource, PlannedTuning, TuneRequest, offered, planned,
+};
 use punctual_study::tune::directory::is_across_reboots;
-use punctual_study::tune::offer::Choice;
-use punctual_study::tune::reboots::run::Outcome;
+use punctual_study::tune::offer::SettingChoice;
+use punctual_study::tune::reboots::run::BootOutcome;
 use punctual_study::tune::reboots::system;
-use punctual_study::tune::run::{self, Ended};
+use punctual_study::tune::run::{self, TuneResult};
 use std::path::{Path, PathBuf};
 
 /// Measure which settings of this machine make a program's latency better
@@ -38,18 +40,18 @@ use std::path::{Path, PathBuf};
                   invalid, nothing was changed; 3 the requirement is not met; 4 too many blocks \
                   could not be used."
 )]
-pub struct Args {
+pub struct TuneCommandArgs {
     #[command(subcommand)]
-    action: Option<Action>,
+    action: Option<TuneAction>,
     #[command(flatten)]
     tune: TuneArgs,
 }
 
 #[derive(clap::Subcommand)]
-enum Action {
-    Report(report::Args),
-    Apply(apply::Args),
-    Undo(undo::Args),
+enum TuneAction {
+    Report(report::TuneReportArgs),
+    Apply(apply::TuneApplyArgs),
+    Undo(undo::TuneUndoArgs),
 }
 
 #[derive(clap::Args)]
@@ -128,11 +130,11 @@ struct TuneArgs {
 }
 
 /// Tunes, or reports or applies the findings.
-pub fn run(args: Args) -> Ending {
+pub fn run(args: TuneCommandArgs) -> Ending {
     match args.action {
-        Some(Action::Report(args)) => report::run(args),
-        Some(Action::Apply(args)) => apply::run(args),
-        Some(Action::Undo(args)) => undo::run(args),
+        Some(TuneAction::Report(args)) => report::run(args),
+        Some(TuneAction::Apply(args)) => apply::run(args),
+        Some(TuneAction::Undo(args)) => undo::run(args),
         None => tune(args.tune),
     }
 }
@@ -148,8 +150,8 @@ fn tune(args: TuneArgs) -> Ending {
         return show(ended, place, args.json);
     }
     let source = match (&args.file, args.command.is_empty()) {
-        (Some(file), _) => Source::File(file.clone()),
-        (None, false) => Source::Command(args.command.clone()),
+        (Some(file), _) => BlockSource::File(file.clone()),
+        (None, false) => BlockSource::Command(args.command.clone()),
         (None, true) if args.list => {
             let (cpus, target) = (args.cpus.as_deref(), args.target.as_deref());
             let offered = offered(cpus, target, args.across_reboots)?;
@@ -162,10 +164,10 @@ fn tune(args: TuneArgs) -> Ending {
             ));
         }
     };
-    let options = Options {
+    let options = TuneRequest {
         source,
         figure: args.require,
-        choice: Choice { only: args.only, without: args.without },
+        choice: SettingChoice { only: args.only, without: args.without },
         cpus: args.cpus,
         within: args.duration.unwrap_or(Nanos::from_secs(if args.across_reboots {
             DAY
@@ -181,7 +183,7 @@ fn tune(args: TuneArgs) -> Ending {
             .then_some(AcrossReboots { blocks: args.blocks_per_boot, settle: args.settle }),
         seed: args.seed,
     };
-    let Planned { experiment, spec } = planned(&options, messages)?;
+    let PlannedTuning { experiment, spec } = planned(&options, messages)?;
     if args.list {
         return plan::settings(&spec.settings, &spec.left_out);
     }
@@ -202,10 +204,10 @@ const HOUR: i64 = 3_600;
 const DAY: i64 = 24 * HOUR;
 
 /// Shows the findings, or that the machine reboots.
-fn after_boot(outcome: Outcome, place: &Path, json: bool) -> Ending {
+fn after_boot(outcome: BootOutcome, place: &Path, json: bool) -> Ending {
     match outcome {
-        Outcome::Ended(ended) => show(*ended, place, json),
-        Outcome::Rebooting => {
+        BootOutcome::Ended(ended) => show(*ended, place, json),
+        BootOutcome::Rebooting => {
             let place = shown(place);
             output::print(&format!(
                 "the machine boots, and the tuning continues by itself\nso far: punctual tune \
@@ -217,8 +219,8 @@ fn after_boot(outcome: Outcome, place: &Path, json: bool) -> Ending {
 }
 
 /// Shows the findings, and how it ended.
-fn show(ended: Ended, place: &Path, json: bool) -> Ending {
-    let Ended { document, broken } = ended;
+fn show(ended: TuneResult, place: &Path, json: bool) -> Ending {
+    let TuneResult { document, broken } = ended;
     let mut outputs = print(&document, place, json, None);
     match broken {
         Some(why) => {

@@ -16,7 +16,7 @@ use std::time::{Duration, SystemTime};
                         watch --once BUNDLE\n\npunctual watch only reads the bundle: Ctrl-C ends \
                         the display, not the run. For a run that has ended, the last state is \
                         shown.")]
-pub struct Args {
+pub struct WatchArgs {
     /// The bundle
     bundle: PathBuf,
     /// How often to read the bundle
@@ -42,7 +42,7 @@ fn interval(text: &str) -> Result<Nanos, String> {
 }
 
 /// Shows the bundle until its run has ended.
-pub fn run(args: Args) -> Ending {
+pub fn run(args: WatchArgs) -> Ending {
     let mut drawn = 0;
     loop {
         let bundle = open(&args.bundle)?;

@@ -2,12 +2,12 @@
 
 use crate::output;
 use punctual_core::format;
-use punctual_session::attach::watcher::{Attached, Watcher};
+use punctual_session::attach::watcher::{AttachWatcher, Attached};
 
 /// The line, which overwrites itself.
-pub struct Line;
+pub struct LiveLine;
 
-impl Watcher<Attached> for Line {
+impl AttachWatcher<Attached> for LiveLine {
     fn refresh(&mut self, state: &Attached) {
         output::say(&format!("\r{}\u{1b}[K", line(state)));
     }

@@ -2,7 +2,7 @@
 
 use punctual_core::format::{duration, plain};
 use punctual_report::terminal::{LiveFigures, live_header, live_line};
-use punctual_session::run::watcher::{Snapshot, Watcher};
+use punctual_session::run::watcher::{RunWatcher, Snapshot};
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
@@ -10,14 +10,14 @@ use std::time::{Duration, Instant};
 const AT_MOST_EVERY: Duration = Duration::from_millis(990);
 
 /// Writes lines to standard error.
-pub struct Lines {
+pub struct PlainLines {
     last: Option<Instant>,
     phase: Option<usize>,
 }
 
-impl Lines {
-    pub fn new() -> Lines {
-        Lines { last: None, phase: None }
+impl PlainLines {
+    pub fn new() -> PlainLines {
+        PlainLines { last: None, phase: None }
     }
 }
 
@@ -35,7 +35,7 @@ fn title(snapshot: &Snapshot) -> String {
     text
 }
 
-impl Watcher for Lines {
+impl RunWatcher for PlainLines {
     fn refresh(&mut self, snapshot: &Snapshot) {
         let new_phase = self.phase != Some(snapshot.phase_number);
         if !new_phase && self.last.is_some_and(|last| last.elapsed() < AT_MOST_EVERY) {

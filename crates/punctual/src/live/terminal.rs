@@ -13,22 +13,22 @@ use crate::output;
 use line::Paper;
 use punctual_core::format::clipped;
 use punctual_session::attach::watcher::{self, Attached, Disturbed};
-use punctual_session::run::watcher::{Snapshot, Watcher};
+use punctual_session::run::watcher::{RunWatcher, Snapshot};
 use std::io::{self, Write};
 
 /// The assumed size of a terminal that does not know it (a serial console).
 const USUAL_SIZE: (usize, usize) = (80, 24);
 
 /// The view; the terminal is restored when it ends.
-pub struct View {
+pub struct TerminalView {
     shown: Vec<String>,
     width: usize,
     colored: bool,
 }
 
-impl View {
-    pub fn new() -> View {
-        View { shown: Vec::new(), width: 0, colored: output::colored(&io::stderr()) }
+impl TerminalView {
+    pub fn new() -> TerminalView {
+        TerminalView { shown: Vec::new(), width: 0, colored: output::colored(&io::stderr()) }
     }
 
     /// Clears the view, for the summary that follows.
@@ -73,7 +73,7 @@ fn redrawn(height: usize, kept: &[String], lines: &[String]) -> String {
     text
 }
 
-impl Watcher for View {
+impl RunWatcher for TerminalView {
     fn preparing(&mut self, what: &str) {
         let (width, _) = output::terminal_size(io::stderr()).unwrap_or(USUAL_SIZE);
         self.show(vec![clipped(&format!("{what} …"), width, false)], width);
@@ -88,7 +88,7 @@ impl Watcher for View {
     }
 }
 
-impl watcher::Watcher<Attached> for View {
+impl watcher::AttachWatcher<Attached> for TerminalView {
     fn refresh(&mut self, state: &Attached) {
         self.picture(|paper, height| attached::draw(state, paper, height));
     }
@@ -98,7 +98,7 @@ impl watcher::Watcher<Attached> for View {
     }
 }
 
-impl watcher::Watcher<Disturbed> for View {
+impl watcher::AttachWatcher<Disturbed> for TerminalView {
     fn refresh(&mut self, state: &Disturbed) {
         self.picture(|paper, height| disturbed::draw(state, paper, height));
     }
@@ -108,7 +108,7 @@ impl watcher::Watcher<Disturbed> for View {
     }
 }
 
-impl Drop for View {
+impl Drop for TerminalView {
     fn drop(&mut self) {
         self.clear();
     }

@@ -167,8 +167,10 @@ pub fn kill(pid: u32, signal: &str) {
 /// The image and the modules of a Debian kernel as ordinary files: the bzImage of the package, not
 /// the ELF file that the lab extracts from it.
 pub fn kernel_files(name: &str) -> Option<(PathBuf, PathBuf)> {
-    let kernel =
-        punctual_testing::or_skip(punctual_lab::Kernel::by_name(name, punctual_lab::Arch::Amd64))?;
+    let kernel = punctual_testing::or_skip(punctual_lab::BootKernel::by_name(
+        name,
+        punctual_lab::Arch::Amd64,
+    ))?;
     let boot = std::fs::read_dir(kernel.image.parent()?).expect("the kernel's directory").flatten();
     let is_image = |path: &PathBuf| {
         path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("vmlinuz"))

@@ -5,7 +5,7 @@
 use crate::common::{Place, is_root, text};
 use punctual_core::{CpuSet, MonotonicNs, Nanos, Policy, Priority};
 use punctual_host::files::{Files, Root};
-use punctual_host::journal::{Directory, Lock, Store};
+use punctual_host::journal::{JournalDirectory, JournalLock, Store};
 use punctual_sys::attributes::{self, Scheduling};
 use punctual_sys::clock;
 use serde_json::Value;
@@ -22,7 +22,7 @@ pub struct Arena {
     pub cpu: usize,
     pub place: Place,
     pub test: String,
-    _turn: Lock,
+    _turn: JournalLock,
 }
 
 pub fn arena(test: &str) -> Option<Arena> {
@@ -36,7 +36,7 @@ pub fn arena(test: &str) -> Option<Arena> {
         return None;
     };
     // The same lock as for tests that change the machine.
-    let turns = Directory::at("/run/punctual-tests");
+    let turns = JournalDirectory::at("/run/punctual-tests");
     let turn = (0..3000).find_map(|_| {
         let turn = turns.lock().expect("a lock under /run");
         if turn.is_none() {

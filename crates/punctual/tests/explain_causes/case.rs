@@ -6,7 +6,7 @@ use crate::injected::{Arena, arena, assert_adds_up, assert_right};
 use flate2::Compression;
 use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
-use punctual_bundle::Windows;
+use punctual_bundle::WindowsReader;
 use punctual_bundle::windows::SavedWindow;
 use punctual_core::MonotonicNs;
 use serde_json::{Value, json};
@@ -183,7 +183,7 @@ const WINDOWS: usize = 14;
 fn keep(bundle: &Path, to: &Path, truth: &Value) {
     let _ = fs::remove_dir_all(to);
     copy(bundle, &to.join("bundle"));
-    if let Some(mut kept) = Windows::open(&to.join("bundle")) {
+    if let Some(mut kept) = WindowsReader::open(&to.join("bundle")) {
         kept.windows.sort_by_key(|window| window.head.due - window.head.woke);
         let judged = truth["judged"].as_str();
         let of = |window: &SavedWindow| judged.is_none_or(|name| window.head.series == name);

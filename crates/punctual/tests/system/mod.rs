@@ -7,20 +7,24 @@ use crate::common::{is_root, punctual, text};
 use punctual_core::CpuSet;
 use punctual_host::files::{Files, Root};
 use punctual_host::isolate::Cpusets;
-use punctual_host::journal::{self, Directory, IfChanged, Lock, Store, tasks};
+use punctual_host::journal::{self, IfChanged, JournalDirectory, JournalLock, Store, tasks};
 use std::collections::BTreeMap;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
 /// The right to change this machine. On drop, leftovers of a failed test are reverted.
 pub struct Turn {
-    _lock: Lock,
+    _lock: JournalLock,
 }
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        let _ =
-            journal::undo(&Directory::system(), &Root::system(), IfChanged::Overwrite, |_| true);
+        let _ = journal::undo(
+            &JournalDirectory::system(),
+            &Root::system(),
+            IfChanged::Overwrite,
+            |_| true,
+        );
     }
 }
 
@@ -31,7 +35,7 @@ pub fn turn(test: &str) -> Option<Turn> {
         return None;
     }
     // The same lock as in the tests of crates/host.
-    let turns = Directory::at("/run/punctual-tests");
+    let turns = JournalDirectory::at("/run/punctual-tests");
     let lock = (0..18_000).find_map(|_| {
         let lock = turns.lock().expect("a lock under /run");
         if lock.is_none() {
@@ -40,7 +44,7 @@ pub fn turn(test: &str) -> Option<Turn> {
         lock
     });
     let turn = Turn { _lock: lock.expect("a turn within half an hour") };
-    let left = journal::read_all(&Directory::system()).expect("the journals");
+    let left = journal::read_all(&JournalDirectory::system()).expect("the journals");
     if !left.is_empty() {
         println!(
             "SKIPPED: {test} lacks a machine without changes that punctual made: `punctual \

@@ -1,11 +1,11 @@
 //! The programs of the accounting: with BTF, and for kernels without it.
 
-use crate::bpf::{Attach, LoadError, Object, Shape, sys};
+use crate::bpf::{Attach, BpfObject, BufferSizes, LoadError, sys};
 use crate::tracefs::Tracefs;
 use crate::wire::layout::{self as wire, AccountClocks};
 use aya_obj::btf::Btf;
 use punctual_sys::clock;
-use punctual_traces::format::Format;
+use punctual_traces::format::RecordFormat;
 
 static TYPED_OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/account.bpf.o.z"));
 static UNTYPED_OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/account_untyped.bpf.o.z"));
@@ -14,7 +14,7 @@ pub(super) const TYPED: &str = "BPF (BTF tracepoints)";
 pub(super) const UNTYPED: &str = "BPF (raw tracepoints)";
 
 /// The way programs find the data they read.
-pub(super) enum Programs {
+pub(super) enum AccountPrograms {
     Typed(Btf),
     /// In the records of two tracepoints, given by their numbers in tracefs; all other tracepoints
     /// only show that they occurred, and for which address.
@@ -28,22 +28,22 @@ pub(super) enum Programs {
 const ARMED: (&str, &str) = ("hrtimer_start", "account_armed");
 const SWITCHED: &str = "account_switched";
 
-impl Programs {
+impl AccountPrograms {
     pub(super) fn typed(
         constants: &[(&str, &[u8])],
         cpus: u32,
-        shape: Shape,
-    ) -> Result<(Object, Programs), LoadError> {
+        shape: BufferSizes,
+    ) -> Result<(BpfObject, AccountPrograms), LoadError> {
         let kernel = Btf::from_sys_fs().map_err(|why| LoadError::NoBtf(why.to_string()))?;
         let object = prepared(TYPED_OBJECT, constants, cpus, shape, Some(&kernel))?;
-        Ok((object, Programs::Typed(kernel)))
+        Ok((object, AccountPrograms::Typed(kernel)))
     }
 
     pub(super) fn untyped(
         constants: &[(&str, &[u8])],
         cpus: u32,
-        shape: Shape,
-    ) -> Result<(Object, Programs), LoadError> {
+        shape: BufferSizes,
+    ) -> Result<(BpfObject, AccountPrograms), LoadError> {
         let tracefs = Tracefs::open().map_err(LoadError::NoTracefs)?;
         let armed = tracefs.format("timer", "hrtimer_start").map_err(LoadError::NoTracefs)?;
         let switched = tracefs.format("sched", "sched_switch").map_err(LoadError::NoTracefs)?;
@@ -63,46 +63,48 @@ impl Programs {
             .chain(offsets.iter().map(|(name, bytes)| (*name, &bytes[..])))
             .collect();
         let object = prepared(UNTYPED_OBJECT, &all, cpus, shape, None)?;
-        Ok((object, Programs::Untyped { armed: armed.id, switched: switched.id }))
+        Ok((object, AccountPrograms::Untyped { armed: armed.id, switched: switched.id }))
     }
 
     pub(super) fn name(&self) -> &'static str {
         match self {
-            Programs::Typed(_) => TYPED,
-            Programs::Untyped { .. } => UNTYPED,
+            AccountPrograms::Typed(_) => TYPED,
+            AccountPrograms::Untyped { .. } => UNTYPED,
         }
     }
 
     /// Additional tracepoints that these programs need, with their programs.
     pub(super) fn more(&self) -> &'static [(&'static str, &'static str)] {
         match self {
-            Programs::Typed(_) => &[],
-            Programs::Untyped { .. } => &[ARMED],
+            AccountPrograms::Typed(_) => &[],
+            AccountPrograms::Untyped { .. } => &[ARMED],
         }
     }
 
     pub(super) fn attach(
         &self,
-        object: &Object,
+        object: &BpfObject,
         program: &str,
         tracepoint: &str,
     ) -> Result<Attach, LoadError> {
         match self {
-            Programs::Typed(kernel) => object.attach_btf_tracepoint(kernel, program, tracepoint),
-            Programs::Untyped { armed, .. } if program == ARMED.1 => {
+            AccountPrograms::Typed(kernel) => {
+                object.attach_btf_tracepoint(kernel, program, tracepoint)
+            }
+            AccountPrograms::Untyped { armed, .. } if program == ARMED.1 => {
                 object.attach_tracepoint(program, tracepoint, *armed)
             }
-            Programs::Untyped { switched, .. } if program == SWITCHED => {
+            AccountPrograms::Untyped { switched, .. } if program == SWITCHED => {
                 object.attach_tracepoint(program, tracepoint, *switched)
             }
-            Programs::Untyped { .. } => object.attach_raw_tracepoint(program, tracepoint),
+            AccountPrograms::Untyped { .. } => object.attach_raw_tracepoint(program, tracepoint),
         }
     }
 
     /// Passes the offsets of other clocks from CLOCK_MONOTONIC to the programs, if they cannot read
     /// them.
-    pub(super) fn set_clocks(&self, object: &Object) -> Result<(), LoadError> {
-        let Programs::Untyped { .. } = self else { return Ok(()) };
+    pub(super) fn set_clocks(&self, object: &BpfObject) -> Result<(), LoadError> {
+        let AccountPrograms::Untyped { .. } = self else { return Ok(()) };
         let ahead = CLOCKS.map(|clock| ahead(clock) as u64);
         let mut bytes = [0; AccountClocks::SIZE];
         AccountClocks { ahead }.write(&mut bytes);
@@ -115,10 +117,10 @@ fn prepared(
     packed: &[u8],
     constants: &[(&str, &[u8])],
     cpus: u32,
-    shape: Shape,
+    shape: BufferSizes,
     kernel: Option<&Btf>,
-) -> Result<Object, LoadError> {
-    let mut object = Object::open(packed, constants)?;
+) -> Result<BpfObject, LoadError> {
+    let mut object = BpfObject::open(packed, constants)?;
     object.shape("buffers", shape.value_size(), cpus);
     object.entries("cpus", cpus);
     object.prepare(kernel)?;
@@ -126,7 +128,7 @@ fn prepared(
 }
 
 /// The offset of a field of this size in a tracepoint's record.
-fn offset(format: &Format, name: &str, size: usize) -> Result<u32, LoadError> {
+fn offset(format: &RecordFormat, name: &str, size: usize) -> Result<u32, LoadError> {
     let field = format.field(name).filter(|field| field.size == size);
     let missing = || {
         LoadError::Unfit(format!(

@@ -1,7 +1,7 @@
 //! Copies of user stacks that the programs in the kernel make (bpf/attach.bpf.c), unwound while
 //! the process exists.
 
-use crate::bpf::{LoadError, Object};
+use crate::bpf::{BpfObject, LoadError};
 use crate::unwind::{StackCopy, Unwinder, UserStack};
 use crate::wire::layout::{self as wire, StackCopy as Head};
 use punctual_core::MonotonicNs;
@@ -27,7 +27,7 @@ pub(super) struct Copies {
 }
 
 impl Copies {
-    pub(super) fn of(object: &Object) -> Result<Copies, LoadError> {
+    pub(super) fn of(object: &BpfObject) -> Result<Copies, LoadError> {
         let bytes = SIZE * wire::STACK_COPIES as usize;
         let memory = Mapping::of_file(object.map("copies")?, 0, bytes, READ_WRITE, 0)
             .map_err(|why| LoadError::Map { bytes: bytes as u64, why })?;

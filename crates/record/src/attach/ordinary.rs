@@ -12,9 +12,9 @@ const REAL_TIME: i32 = MAX_RT_PRIO as i32;
 /// The name of the idle task.
 const SWAPPER: &[u8; 7] = b"swapper";
 
-type Sums = [u64; wire::CYCLE_PARTS as usize];
+type AttachSums = [u64; wire::CYCLE_PARTS as usize];
 
-fn add(parts: &mut Sums, part: u64, ns: u64) {
+fn add(parts: &mut AttachSums, part: u64, ns: u64) {
     parts[part as usize] = parts[part as usize].wrapping_add(ns);
 }
 
@@ -51,7 +51,7 @@ pub(super) fn divide(of: &Ordinary) -> Wire {
 
 /// Until it was woken: what its own call took before it slept, the slack of its timer, and what the
 /// timer's CPU did from then on.
-fn until_woken(of: &Ordinary, release: u64) -> Sums {
+fn until_woken(of: &Ordinary, release: u64) -> AttachSums {
     let mut parts = [0; wire::CYCLE_PARTS as usize];
     let entered = of.entered.min(of.woken);
     add(&mut parts, wire::PART_OVERRUN, entered.saturating_sub(release));
@@ -86,7 +86,7 @@ fn until_woken(of: &Ordinary, release: u64) -> Sums {
 }
 
 /// Adds the time since `at` to the part, without interrupts and softirqs. How long that was.
-fn spend(at: &mut (u64, u64, u64), to: (u64, u64, u64), part: u64, parts: &mut Sums) -> u64 {
+fn spend(at: &mut (u64, u64, u64), to: (u64, u64, u64), part: u64, parts: &mut AttachSums) -> u64 {
     let whole = to.0.saturating_sub(at.0);
     let hard = to.1.saturating_sub(at.1).min(whole);
     let soft = to.2.saturating_sub(at.2).min(whole - hard);

@@ -1,12 +1,12 @@
 //! The numbers of watched threads, in memory shared with the programs: which thread has which, and
 //! which are free (bpf/attach.bpf.c).
 
-use crate::bpf::{LoadError, Object};
+use crate::bpf::{BpfObject, LoadError};
 use crate::wire::layout as wire;
 use punctual_sys::mapping::{Mapping, READ_WRITE};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-pub(super) struct Places {
+pub(super) struct AttachPlaces {
     places: Mapping,
     numbers: Mapping,
 }
@@ -16,9 +16,9 @@ const TAKEN: usize = 0;
 const GIVEN: usize = 8;
 const FREE: usize = 16;
 
-impl Places {
+impl AttachPlaces {
     /// All numbers are free.
-    pub(super) fn of(object: &Object) -> Result<Places, LoadError> {
+    pub(super) fn of(object: &BpfObject) -> Result<AttachPlaces, LoadError> {
         let shared = |name: &str, words: u64| {
             let length = words as usize * 8;
             Mapping::of_file(object.map(name)?, 0, length, READ_WRITE, 0)
@@ -29,7 +29,7 @@ impl Places {
         (1..=wire::WATCHED)
             .for_each(|number| numbers.word(FREE + (number as usize - 1) * 8).store(number, ORDER));
         numbers.word(GIVEN).store(wire::WATCHED, ORDER);
-        Ok(Places { places, numbers })
+        Ok(AttachPlaces { places, numbers })
     }
 
     fn probes(&self, tid: u32) -> impl Iterator<Item = &AtomicU64> {
@@ -111,7 +111,7 @@ mod tests {
     fn watched_threads_get_unique_numbers_until_none_is_free() {
         let places = Mapping::anonymous(wire::PLACES as usize * 8).unwrap();
         let numbers = Mapping::anonymous(FREE + wire::WATCHED as usize * 8).unwrap();
-        let all = Places { places, numbers };
+        let all = AttachPlaces { places, numbers };
         (1..=wire::WATCHED as u32).for_each(|number| all.give(number));
         let watch = |tid| all.watch(tid, |_| Ok::<(), Infallible>(())).unwrap();
         assert_eq!((all.number(7), all.all().len()), (None, 0));

@@ -9,8 +9,8 @@ use crate::wire::layout::{
     Times as WireTimes,
 };
 use punctual_core::cycle::{
-    Awaited, CallSet, Culprit, Cycle, DescriptorSet, Gap, LockEvidence, LockHolder, Moment,
-    MomentKind, OUTSIDE, TaskName, ThreadTimes, WaitingCall, WokenBy,
+    AwaitedWaker, CallSet, Cycle, CycleCulprit, DescriptorSet, Gap, LockEvidence, LockHolder,
+    Moment, MomentKind, OUTSIDE, TaskComm, ThreadTimes, WaitingCall, WokenBy,
 };
 use punctual_core::{CauseKind, MonotonicNs, Nanos, Split};
 
@@ -93,7 +93,7 @@ fn decode_moment(header: &Header, wire: &WireMoment) -> Option<Moment> {
     let slept = Nanos(i64::try_from(wire.slept).unwrap_or(i64::MAX));
     let what = match u64::from(wire.kind) {
         wire::MOMENT_PREEMPTED => {
-            MomentKind::Preempted { by: wire.next, name: TaskName(wire.next_comm) }
+            MomentKind::Preempted { by: wire.next, name: TaskComm(wire.next_comm) }
         }
         wire::MOMENT_ASLEEP => {
             MomentKind::Asleep { part: part(wire.within.into()), time: slept.min(end - begin) }
@@ -103,7 +103,7 @@ fn decode_moment(header: &Header, wire: &WireMoment) -> Option<Moment> {
         wire::MOMENT_CALL => MomentKind::Called,
         wire::MOMENT_EXEC => MomentKind::Exec,
         wire::MOMENT_EXIT => {
-            MomentKind::Exit { name: TaskName(wire.next_comm), status: Some(wire.next) }
+            MomentKind::Exit { name: TaskComm(wire.next_comm), status: Some(wire.next) }
         }
         _ => return None,
     };
@@ -115,9 +115,9 @@ fn decode_gap(header: &Header, wire: &WireGap) -> Gap {
     let nanos = |ns: u64| i64::try_from(ns).unwrap_or(i64::MAX);
     let begin = MonotonicNs(nanos(wire.begin));
     let end = MonotonicNs(nanos(header.ns)).max(begin);
-    let culprit = Culprit {
+    let culprit = CycleCulprit {
         tid: wire.by,
-        name: TaskName(wire.by_comm),
+        name: TaskComm(wire.by_comm),
         time: Nanos(nanos(wire.by_ns)),
         behind: Nanos::ZERO,
     };
@@ -149,9 +149,9 @@ fn decode(header: &Header, wire: &Wire) -> Cycle {
     let release = at(wire.release);
     let returned = at(wire.returned).max(release);
     let again = at(wire.again).max(returned);
-    let culprit = Culprit {
+    let culprit = CycleCulprit {
         tid: wire.culprit,
-        name: TaskName(wire.culprit_comm),
+        name: TaskComm(wire.culprit_comm),
         time: span(wire.culprit_ns),
         behind: span(wire.culprit_behind),
     };
@@ -167,7 +167,7 @@ fn decode(header: &Header, wire: &Wire) -> Cycle {
         by: woken_by(wire.by),
         timer: wire.timer,
         waker: wire.waker,
-        waker_name: TaskName(wire.waker_comm),
+        waker_name: TaskComm(wire.waker_comm),
         wait_is: part(wire.within.into()),
         reclaimed: ran_in(wire, wire::PART_RECLAIM_RAN),
         faulted: ran_in(wire, wire::PART_FAULT_RAN),
@@ -184,9 +184,9 @@ fn decode(header: &Header, wire: &Wire) -> Cycle {
         holder: holder(wire),
         awaited: awaited(wire),
         hidden: wire.hidden,
-        likely: (wire.likely_ns > 0).then(|| Culprit {
+        likely: (wire.likely_ns > 0).then(|| CycleCulprit {
             tid: wire.likely,
-            name: TaskName::default(),
+            name: TaskComm::default(),
             time: span(wire.likely_ns),
             behind: Nanos::ZERO,
         }),
@@ -206,7 +206,7 @@ fn holder(wire: &Wire) -> Option<LockHolder> {
     };
     Some(LockHolder {
         tid: wire.holder,
-        name: TaskName(wire.holder_comm),
+        name: TaskComm(wire.holder_comm),
         evidence,
         in_namespace,
         waits: wire.holder_waits,
@@ -214,11 +214,11 @@ fn holder(wire: &Wire) -> Option<LockHolder> {
     })
 }
 
-fn awaited(wire: &Wire) -> Option<Awaited> {
-    (wire.awaited_ns > 0).then(|| Awaited {
+fn awaited(wire: &Wire) -> Option<AwaitedWaker> {
+    (wire.awaited_ns > 0).then(|| AwaitedWaker {
         by: woken_by(wire.awaited_by as u8),
         tid: wire.awaited,
-        name: TaskName(wire.awaited_comm),
+        name: TaskComm(wire.awaited_comm),
         time: Nanos(i64::try_from(wire.awaited_ns).unwrap_or(i64::MAX)),
     })
 }

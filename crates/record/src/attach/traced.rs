@@ -22,7 +22,7 @@ const OF_ALL: [Group; 6] =
 const OF_WATCHED: [Group; 3] = [Group::Syscall, Group::Fault, Group::Page];
 
 /// The threads with recorded events.
-pub struct Traced {
+pub struct TracedThreads {
     machine: Recorder,
     /// Behind a lock, as watching takes a shared reference.
     watched: Mutex<Option<Recorder>>,
@@ -33,10 +33,10 @@ pub struct Traced {
     lost: u64,
 }
 
-impl Traced {
+impl TracedThreads {
     /// Starts on all these CPUs; no thread is watched yet. With `children`, children of watched
     /// processes are watched too.
-    pub fn start(cpus: &CpuSet, children: bool) -> Result<Traced, StartError> {
+    pub fn start(cpus: &CpuSet, children: bool) -> Result<TracedThreads, StartError> {
         let machine = Recorder::start(Request {
             buffer: BUFFER,
             backend: Backend::Tracefs,
@@ -52,7 +52,7 @@ impl Traced {
                 remedy: Some("use a kernel with CONFIG_FTRACE_SYSCALLS=y".to_owned()),
             });
         }
-        Ok(Traced {
+        Ok(TracedThreads {
             machine,
             watched: Mutex::new(None),
             cpus: cpus.clone(),

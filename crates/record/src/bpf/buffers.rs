@@ -12,17 +12,17 @@ use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 /// The size of buffers: powers of two, in words.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Shape {
+pub(crate) struct BufferSizes {
     words: u64,
     flight: bool,
 }
 
-impl Shape {
+impl BufferSizes {
     /// At least `bytes` large, within the limits of a map's value (below 512 MiB: the verifier's
     /// limit of an offset) and of what is reasonable.
-    pub(crate) fn of(bytes: usize, flight: bool) -> Shape {
+    pub(crate) fn of(bytes: usize, flight: bool) -> BufferSizes {
         let bytes = bytes.clamp(64 << 10, 256 << 20).next_power_of_two();
-        Shape { words: bytes as u64 / 8, flight }
+        BufferSizes { words: bytes as u64 / 8, flight }
     }
     pub(crate) fn mask(self) -> u64 {
         self.words - 1
@@ -52,7 +52,7 @@ pub(crate) fn slots(cpus: &CpuSet) -> [(&'static str, Vec<u8>); 4] {
     ]
 }
 
-/// Constants as [`super::Object::open`] takes them.
+/// Constants as [`super::BpfObject::open`] takes them.
 pub(crate) fn borrowed<'a>(constants: &'a [(&'static str, Vec<u8>)]) -> Vec<(&'a str, &'a [u8])> {
     constants.iter().map(|(name, value)| (*name, value.as_slice())).collect()
 }
@@ -61,7 +61,7 @@ pub(crate) fn borrowed<'a>(constants: &'a [(&'static str, Vec<u8>)]) -> Vec<(&'a
 /// that owns the recorder, and copying writes only its own tail.
 pub(crate) struct Buffers {
     memory: Mapping,
-    shape: Shape,
+    shape: BufferSizes,
     count: u32,
 }
 
@@ -71,7 +71,7 @@ const POLLS: usize = 200;
 
 impl Buffers {
     /// Maps the first `count` values of the map.
-    pub(crate) fn map(map: &OwnedFd, shape: Shape, count: u32) -> io::Result<Buffers> {
+    pub(crate) fn map(map: &OwnedFd, shape: BufferSizes, count: u32) -> io::Result<Buffers> {
         let length = (shape.value_size() as usize).saturating_mul(count as usize);
         Ok(Buffers { memory: Mapping::of_file(map, 0, length, READ_WRITE, 0)?, shape, count })
     }
@@ -266,7 +266,7 @@ mod tests {
 
     /// Two buffers in a file, with the layout of a map.
     fn in_a_file() -> Buffers {
-        let shape = Shape::of(0, false);
+        let shape = BufferSizes::of(0, false);
         let file = tempfile::tempfile().expect("a file");
         file.set_len(2 * u64::from(shape.value_size())).expect("as long");
         Buffers::map(&OwnedFd::from(file), shape, 2).expect("it is mapped")

@@ -1,9 +1,9 @@
 //! Programs at kernel functions (Documentation/trace/kprobes.rst): a perf event of the PMU `kprobe`
 //! for each.
 
-use super::object::{LoadError, Object};
+use super::object::{BpfObject, LoadError};
 use super::sys::{self, ProgramShape};
-use super::uprobe::{At, PROGRAM_KPROBE, link_event};
+use super::uprobe::{PROGRAM_KPROBE, ProbePosition, link_event};
 use crate::perf;
 use std::ffi::CString;
 use std::io;
@@ -12,13 +12,13 @@ use std::os::fd::OwnedFd;
 /// The kernel's description of kprobes as events.
 const DEVICE: &str = "/sys/bus/event_source/devices/kprobe";
 
-impl Object {
+impl BpfObject {
     /// Loads the program and attaches it to all functions, with the index in the list as cookie,
     /// until the descriptors are closed.
     pub(crate) fn attach_kprobes(
         &self,
         program: &str,
-        at: At,
+        at: ProbePosition,
         functions: &[&str],
     ) -> Result<Vec<OwnedFd>, LoadError> {
         let (kind, bit) = device().map_err(LoadError::NoKprobe)?;
@@ -37,7 +37,7 @@ impl Object {
         })?;
         let mut links = Vec::new();
         for (function, cookie) in functions.iter().zip(0u64..) {
-            let config = if at == At::Return { 1 << bit } else { 0 };
+            let config = if at == ProbePosition::Return { 1 << bit } else { 0 };
             let event = open(kind, config, function).map_err(|why| not_there(function, &why))?;
             let link =
                 link_event(&program, &event, cookie).map_err(|why| not_there(function, &why))?;
@@ -66,12 +66,12 @@ pub(crate) fn device() -> Result<(u32, u32), String> {
 
 fn open(kind: u32, config: u64, function: &str) -> io::Result<OwnedFd> {
     let name = CString::new(function).map_err(|_| io::Error::from(io::ErrorKind::InvalidInput))?;
-    let attr = perf::Attr {
+    let attr = perf::PerfEventAttr {
         kind,
         config,
         sample_period: 1,
         config1: name.as_ptr() as usize as u64,
-        ..perf::Attr::default()
+        ..perf::PerfEventAttr::default()
     };
     perf::open(attr, -1, 0, None)
 }

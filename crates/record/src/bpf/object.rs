@@ -1,6 +1,6 @@
 //! An object file from clang, loaded into this kernel.
 
-use super::sys::{self, Code, MapShape, ProgramShape};
+use super::sys::{self, MapShape, ProgramCode, ProgramShape};
 use aya_obj::btf::{Btf, BtfFeatures, BtfKind};
 use aya_obj::generated::bpf_insn;
 use punctual_core::CpuSet;
@@ -56,7 +56,7 @@ fn last_line(log: &str) -> String {
 }
 
 /// An object with loadable programs.
-pub(crate) struct Object {
+pub(crate) struct BpfObject {
     object: aya_obj::Object,
     maps: BTreeMap<String, OwnedFd>,
     /// Those of its functions, where the kernel takes them.
@@ -72,12 +72,12 @@ pub(crate) struct Attach {
     program: Arc<OwnedFd>,
     /// Empty while it is paused.
     links: Arc<Mutex<Vec<OwnedFd>>>,
-    how: How,
+    how: AttachMethod,
 }
 
 /// The way a program is attached.
 #[derive(Clone, Debug)]
-enum How {
+enum AttachMethod {
     Btf,
     Number(u16),
     Raw(CString),
@@ -85,13 +85,13 @@ enum How {
     Software(u64, CpuSet),
 }
 
-impl How {
+impl AttachMethod {
     fn link(&self, program: &OwnedFd) -> std::io::Result<Vec<OwnedFd>> {
         let one = match self {
-            How::Btf => sys::attach_btf_tracepoint(program),
-            How::Number(id) => sys::attach_tracepoint(program, *id),
-            How::Raw(name) => sys::attach_raw_tracepoint(program, name),
-            How::Software(event, cpus) => {
+            AttachMethod::Btf => sys::attach_btf_tracepoint(program),
+            AttachMethod::Number(id) => sys::attach_tracepoint(program, *id),
+            AttachMethod::Raw(name) => sys::attach_raw_tracepoint(program, name),
+            AttachMethod::Software(event, cpus) => {
                 let attach = |cpu: usize| sys::attach_software_event(program, *event, cpu);
                 return cpus.iter().map(attach).collect();
             }
@@ -104,7 +104,7 @@ impl Attach {
     pub(crate) fn tracepoint(&self) -> &str {
         &self.tracepoint
     }
-    fn new(tracepoint: &str, program: OwnedFd, how: How) -> std::io::Result<Attach> {
+    fn new(tracepoint: &str, program: OwnedFd, how: AttachMethod) -> std::io::Result<Attach> {
         let links = Arc::new(Mutex::new(how.link(&program)?));
         let (tracepoint, program) = (tracepoint.to_owned(), Arc::new(program));
         Ok(Attach { tracepoint, program, links, how })
@@ -148,10 +148,10 @@ impl Attach {
     }
 }
 
-impl Object {
+impl BpfObject {
     /// Decompresses the output of build.rs, and sets the constants of the programs: names with
     /// their bytes.
-    pub(crate) fn open(packed: &[u8], constants: &[(&str, &[u8])]) -> Result<Object, LoadError> {
+    pub(crate) fn open(packed: &[u8], constants: &[(&str, &[u8])]) -> Result<BpfObject, LoadError> {
         let mut bytes = Vec::new();
         let unfit = |why: &dyn std::fmt::Display| LoadError::Unfit(why.to_string());
         flate2::read::ZlibDecoder::new(packed)
@@ -165,7 +165,7 @@ impl Object {
             constants.iter().map(|(name, value)| (*name, (*value, true))).collect();
         object.patch_map_data(constants).map_err(|why| unfit(&why))?;
         let (maps, types) = (BTreeMap::new(), None);
-        Ok(Object { object, maps, types, loaded_ahead: Mutex::default() })
+        Ok(BpfObject { object, maps, types, loaded_ahead: Mutex::default() })
     }
 
     /// Changes the shape of a map from that of the source: bytes of a value, and entries.
@@ -223,10 +223,10 @@ impl Object {
         if let Some(kernel) = kernel {
             let types = self.object.fixup_and_sanitize_btf(&FEATURES).ok().flatten();
             self.types = types.and_then(|types| sys::load_types(&types.to_bytes()).ok());
-            self.object.relocate_btf(kernel).map_err(|why| unfit(&Whole(&why)))?;
+            self.object.relocate_btf(kernel).map_err(|why| unfit(&WholeError(&why)))?;
         }
-        self.object.relocate_maps(fds, &text).map_err(|why| unfit(&Whole(&why)))?;
-        self.object.relocate_calls(&text).map_err(|why| unfit(&Whole(&why)))
+        self.object.relocate_maps(fds, &text).map_err(|why| unfit(&WholeError(&why)))?;
+        self.object.relocate_calls(&text).map_err(|why| unfit(&WholeError(&why)))
     }
 
     /// Loads programs for tracepoints on all CPUs at once, longest verification first: the kernel
@@ -282,7 +282,7 @@ impl Object {
         tracepoint: &str,
     ) -> Result<Attach, LoadError> {
         let program = self.load_btf_tracepoint(kernel, program, tracepoint)?;
-        Attach::new(tracepoint, program, How::Btf).map_err(|why| LoadError::Refused {
+        Attach::new(tracepoint, program, AttachMethod::Btf).map_err(|why| LoadError::Refused {
             tracepoint: tracepoint.to_owned(),
             why,
             log: String::new(),
@@ -302,7 +302,8 @@ impl Object {
         let instructions = self.instructions(program)?;
         let program = sys::load_program(ProgramShape::function_exit(program, id), &instructions)
             .map_err(refused)?;
-        Attach::new(function, program, How::Btf).map_err(|why| refused((why, String::new())))
+        Attach::new(function, program, AttachMethod::Btf)
+            .map_err(|why| refused((why, String::new())))
     }
 
     /// The same for each count of a software event of perf_event_open(2) on these CPUs.
@@ -316,7 +317,7 @@ impl Object {
         let instructions = self.instructions(program)?;
         let program =
             sys::load_program(ProgramShape::perf_event(program), &instructions).map_err(refused)?;
-        let how = How::Software(event, cpus.clone());
+        let how = AttachMethod::Software(event, cpus.clone());
         Attach::new(name, program, how).map_err(|why| refused((why, String::new())))
     }
 
@@ -333,7 +334,7 @@ impl Object {
         let instructions = self.instructions(program)?;
         let program =
             sys::load_program(ProgramShape::tracepoint(program), &instructions).map_err(refused)?;
-        let how = How::Number(id);
+        let how = AttachMethod::Number(id);
         Attach::new(tracepoint, program, how).map_err(|why| refused((why, String::new())))
     }
 
@@ -349,7 +350,7 @@ impl Object {
         let program = sys::load_program(ProgramShape::raw_tracepoint(program), &instructions)
             .map_err(refused)?;
         let name = CString::new(tracepoint).map_err(|why| LoadError::Unfit(why.to_string()))?;
-        match Attach::new(tracepoint, program, How::Raw(name)) {
+        match Attach::new(tracepoint, program, AttachMethod::Raw(name)) {
             Ok(attach) => Ok(attach),
             Err(why) if why.raw_os_error() == Some(libc::ENOENT) => {
                 Err(LoadError::NoTracepoint(tracepoint.to_owned()))
@@ -365,7 +366,7 @@ impl Object {
             .map_err(refused)
     }
 
-    pub(super) fn instructions(&self, program: &str) -> Result<Code<'_>, LoadError> {
+    pub(super) fn instructions(&self, program: &str) -> Result<ProgramCode<'_>, LoadError> {
         let function = self
             .object
             .programs
@@ -380,7 +381,7 @@ impl Object {
         let records = function.func_info.func_info.iter();
         let records = records.map(|record| [record.insn_off, record.type_id]).collect();
         let functions = self.types.as_ref().map(|types| (types, records));
-        Ok(Code { instructions: instructions.iter().map(word).collect(), functions })
+        Ok(ProgramCode { instructions: instructions.iter().map(word).collect(), functions })
     }
 }
 
@@ -494,9 +495,9 @@ fn create(name: &str, map: &aya_obj::Map) -> Result<OwnedFd, LoadError> {
 }
 
 /// An error with its causes, which the loader's own messages omit.
-struct Whole<'a>(&'a dyn std::error::Error);
+struct WholeError<'a>(&'a dyn std::error::Error);
 
-impl std::fmt::Display for Whole<'_> {
+impl std::fmt::Display for WholeError<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}", self.0)?;
         let mut cause = self.0.source();

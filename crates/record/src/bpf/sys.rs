@@ -10,7 +10,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 #[derive(Clone, Copy)]
 #[allow(missing_docs)]
 #[repr(u32)]
-pub(crate) enum Command {
+pub(crate) enum BpfCommand {
     MapCreate = 0,
     MapLookup = 1,
     MapUpdate = 2,
@@ -37,27 +37,27 @@ const ATTACH_EXIT: u32 = 25;
 
 /// `union bpf_attr`, filled by offset; everything else is zero.
 #[derive(Clone)]
-pub(crate) struct Attr([u64; 20]);
+pub(crate) struct BpfAttr([u64; 20]);
 
-impl Attr {
-    pub(crate) fn new() -> Attr {
-        Attr([0; 20])
+impl BpfAttr {
+    pub(crate) fn new() -> BpfAttr {
+        BpfAttr([0; 20])
     }
-    pub(crate) fn u32(mut self, offset: usize, value: u32) -> Attr {
+    pub(crate) fn u32(mut self, offset: usize, value: u32) -> BpfAttr {
         let shift = (offset % 8) * 8;
         let word = &mut self.0[offset / 8];
         *word = *word & !(0xffff_ffff << shift) | u64::from(value) << shift;
         self
     }
-    pub(crate) fn u64(mut self, offset: usize, value: u64) -> Attr {
+    pub(crate) fn u64(mut self, offset: usize, value: u64) -> BpfAttr {
         self.0[offset / 8] = value;
         self
     }
-    pub(crate) fn pointer<T>(self, offset: usize, to: *const T) -> Attr {
+    pub(crate) fn pointer<T>(self, offset: usize, to: *const T) -> BpfAttr {
         self.u64(offset, to as usize as u64)
     }
     /// A name of at most 15 bytes in a field of 16; the kernel allows letters, digits, `_` and `.`.
-    pub(crate) fn name(mut self, offset: usize, name: &str) -> Attr {
+    pub(crate) fn name(mut self, offset: usize, name: &str) -> BpfAttr {
         let plain =
             name.bytes().filter(|byte| byte.is_ascii_alphanumeric() || *byte == b'_').take(15);
         for (place, byte) in (offset..).zip(plain) {
@@ -67,7 +67,7 @@ impl Attr {
     }
     /// # Safety
     /// Every pointer in it must be valid for the command's use of it.
-    pub(crate) unsafe fn call(&mut self, command: Command) -> io::Result<libc::c_long> {
+    pub(crate) unsafe fn call(&mut self, command: BpfCommand) -> io::Result<libc::c_long> {
         let size = size_of_val(&self.0);
         // SAFETY: the attribute is ours and of the stated size; the caller answers for the pointers
         // in it. The kernel accepts a longer attribute than it knows if the unknown part is zero.
@@ -76,8 +76,8 @@ impl Attr {
     /// The same, for commands that return a file descriptor.
     ///
     /// # Safety
-    /// As [`Attr::call`].
-    pub(crate) unsafe fn open(&mut self, command: Command) -> io::Result<OwnedFd> {
+    /// As [`BpfAttr::call`].
+    pub(crate) unsafe fn open(&mut self, command: BpfCommand) -> io::Result<OwnedFd> {
         // SAFETY: passed on to the caller.
         let fd = unsafe { self.call(command)? };
         // SAFETY: the kernel just gave this descriptor to us alone.
@@ -95,11 +95,14 @@ pub(crate) struct MapShape {
 }
 
 pub(crate) fn create_map(name: &str, shape: MapShape) -> io::Result<OwnedFd> {
-    let attr =
-        Attr::new().u32(0, shape.kind).u32(4, shape.key).u32(8, shape.value).u32(12, shape.entries);
+    let attr = BpfAttr::new()
+        .u32(0, shape.kind)
+        .u32(4, shape.key)
+        .u32(8, shape.value)
+        .u32(12, shape.entries);
     let attr = attr.u32(16, shape.flags).name(28, name);
     // SAFETY: no pointers.
-    let open = || unsafe { attr.clone().open(Command::MapCreate) };
+    let open = || unsafe { attr.clone().open(BpfCommand::MapCreate) };
     match open() {
         // Before 5.11 maps were charged against RLIMIT_MEMLOCK.
         Err(why) if why.raw_os_error() == Some(libc::EPERM) && lift_memlock() => open(),
@@ -114,13 +117,13 @@ fn lift_memlock() -> bool {
 }
 
 pub(crate) fn update_map(map: &OwnedFd, key: &[u8], value: &[u8]) -> io::Result<()> {
-    let attr = Attr::new()
+    let attr = BpfAttr::new()
         .u32(0, map.as_raw_fd() as u32)
         .pointer(8, key.as_ptr())
         .pointer(16, value.as_ptr());
     // SAFETY: key and value live through the call; callers give them the sizes that the map was
     // made with.
-    unsafe { attr.clone().call(Command::MapUpdate) }.map(drop)
+    unsafe { attr.clone().call(BpfCommand::MapUpdate) }.map(drop)
 }
 
 /// The addresses of a stack in a map whose values have `SIZE` bytes, innermost first.
@@ -135,34 +138,34 @@ pub(crate) fn stack<const SIZE: usize>(map: &OwnedFd, number: u32) -> Vec<u64> {
 
 /// Copies the value of a key; `value` is as long as the map's values.
 pub(crate) fn look_up(map: &OwnedFd, key: &[u8], value: &mut [u8]) -> io::Result<()> {
-    let attr = Attr::new()
+    let attr = BpfAttr::new()
         .u32(0, map.as_raw_fd() as u32)
         .pointer(8, key.as_ptr())
         .pointer(16, value.as_mut_ptr());
     // SAFETY: key and value live through the call; callers give them the sizes that the map was
     // made with.
-    unsafe { attr.clone().call(Command::MapLookup) }.map(drop)
+    unsafe { attr.clone().call(BpfCommand::MapLookup) }.map(drop)
 }
 
 pub(crate) fn delete(map: &OwnedFd, key: &[u8]) -> io::Result<()> {
-    let attr = Attr::new().u32(0, map.as_raw_fd() as u32).pointer(8, key.as_ptr());
+    let attr = BpfAttr::new().u32(0, map.as_raw_fd() as u32).pointer(8, key.as_ptr());
     // SAFETY: the key lives through the call; callers give it the size of the map's keys.
-    unsafe { attr.clone().call(Command::MapDelete) }.map(drop)
+    unsafe { attr.clone().call(BpfCommand::MapDelete) }.map(drop)
 }
 
 /// The key after this one, or the first; an error if there is none.
 pub(crate) fn next_key(map: &OwnedFd, key: Option<&[u8]>, next: &mut [u8]) -> io::Result<()> {
     let key = key.map_or(std::ptr::null(), <[u8]>::as_ptr);
-    let attr = Attr::new().u32(0, map.as_raw_fd() as u32).pointer(8, key);
+    let attr = BpfAttr::new().u32(0, map.as_raw_fd() as u32).pointer(8, key);
     let attr = attr.pointer(16, next.as_mut_ptr());
     // SAFETY: key, if any, and next live through the call; callers give them the size of the map's
     // keys.
-    unsafe { attr.clone().call(Command::MapNextKey) }.map(drop)
+    unsafe { attr.clone().call(BpfCommand::MapNextKey) }.map(drop)
 }
 
 pub(crate) fn freeze_map(map: &OwnedFd) -> io::Result<()> {
     // SAFETY: no pointers.
-    unsafe { Attr::new().u32(0, map.as_raw_fd() as u32).call(Command::MapFreeze) }.map(drop)
+    unsafe { BpfAttr::new().u32(0, map.as_raw_fd() as u32).call(BpfCommand::MapFreeze) }.map(drop)
 }
 
 /// The properties of a program besides its instructions.
@@ -223,9 +226,9 @@ impl<'a> ProgramShape<'a> {
 
 /// Runs a program of that shape once, in the calling thread; returns its result.
 pub(crate) fn run(program: &OwnedFd) -> io::Result<u32> {
-    let mut attr = Attr::new().u32(0, program.as_raw_fd() as u32);
+    let mut attr = BpfAttr::new().u32(0, program.as_raw_fd() as u32);
     // SAFETY: no pointers.
-    unsafe { attr.call(Command::ProgramRun)? };
+    unsafe { attr.call(BpfCommand::ProgramRun)? };
     Ok((attr.0[0] >> 32) as u32)
 }
 
@@ -246,7 +249,7 @@ fn again<T>(mut load: impl FnMut() -> io::Result<T>) -> io::Result<T> {
 }
 
 /// A program's code.
-pub(crate) struct Code<'a> {
+pub(crate) struct ProgramCode<'a> {
     /// Instructions of the kernel, 8 bytes each.
     pub(crate) instructions: Vec<u64>,
     /// The types of its functions (struct bpf_func_info, in words), and what those are defined in:
@@ -255,20 +258,20 @@ pub(crate) struct Code<'a> {
     pub(crate) functions: Option<(&'a OwnedFd, Vec<[u32; 2]>)>,
 }
 
-/// Passes types to the kernel (BPF_BTF_LOAD), for [`Code::functions`].
+/// Passes types to the kernel (BPF_BTF_LOAD), for [`ProgramCode::functions`].
 pub(crate) fn load_types(types: &[u8]) -> io::Result<OwnedFd> {
-    let attr = Attr::new().pointer(0, types.as_ptr()).u32(16, types.len() as u32);
+    let attr = BpfAttr::new().pointer(0, types.as_ptr()).u32(16, types.len() as u32);
     // SAFETY: the types live through the call, and are as long as is said.
-    unsafe { attr.clone().open(Command::TypesLoad) }
+    unsafe { attr.clone().open(BpfCommand::TypesLoad) }
 }
 
 /// Loads a program. The verifier's log is asked for when it refuses.
 pub(crate) fn load_program(
     shape: ProgramShape,
-    code: &Code<'_>,
+    code: &ProgramCode<'_>,
 ) -> Result<OwnedFd, (io::Error, String)> {
     let instructions = &code.instructions;
-    let attr = Attr::new()
+    let attr = BpfAttr::new()
         .u32(0, shape.kind)
         .u32(4, instructions.len() as u32)
         .pointer(8, instructions.as_ptr());
@@ -278,13 +281,13 @@ pub(crate) fn load_program(
         let with = attr.clone().u32(72, types.as_raw_fd() as u32).u32(76, 8);
         let with = with.pointer(80, records.as_ptr()).u32(88, records.len() as u32);
         // SAFETY: instructions, license and records live through the call.
-        if let Ok(program) = again(|| unsafe { with.clone().open(Command::ProgramLoad) }) {
+        if let Ok(program) = again(|| unsafe { with.clone().open(BpfCommand::ProgramLoad) }) {
             return Ok(program);
         }
         // Without them all functions are checked as static ones.
     }
     // SAFETY: instructions and license live through the call.
-    match again(|| unsafe { attr.clone().open(Command::ProgramLoad) }) {
+    match again(|| unsafe { attr.clone().open(BpfCommand::ProgramLoad) }) {
         Ok(program) => return Ok(program),
         Err(why)
             if matches!(why.raw_os_error(), Some(libc::EINVAL | libc::EACCES | libc::E2BIG)) => {}
@@ -293,7 +296,7 @@ pub(crate) fn load_program(
     let mut log = vec![0u8; 1 << 20];
     let attr = attr.u32(24, 1).u32(28, log.len() as u32).pointer(32, log.as_mut_ptr());
     // SAFETY: as above, and the log has the stated length.
-    match again(|| unsafe { attr.clone().open(Command::ProgramLoad) }) {
+    match again(|| unsafe { attr.clone().open(BpfCommand::ProgramLoad) }) {
         Ok(program) => Ok(program),
         Err(why) => {
             let end = log.iter().position(|byte| *byte == 0).unwrap_or(log.len());
@@ -305,8 +308,12 @@ pub(crate) fn load_program(
 /// Attaches a program to the tracepoint with this number, on all CPUs, until the descriptor is
 /// closed (perf_event_open(2)).
 pub(crate) fn attach_tracepoint(program: &OwnedFd, id: u16) -> io::Result<OwnedFd> {
-    let (kind, config) = (perf::Kind::Tracepoint as u32, id.into());
-    attach_perf_event(program, perf::Attr { kind, config, ..perf::Attr::default() }, 0)
+    let (kind, config) = (perf::PerfType::Tracepoint as u32, id.into());
+    attach_perf_event(
+        program,
+        perf::PerfEventAttr { kind, config, ..perf::PerfEventAttr::default() },
+        0,
+    )
 }
 
 /// Runs a program at each count of a software event on this CPU, until the descriptor is closed.
@@ -315,16 +322,20 @@ pub(crate) fn attach_software_event(
     event: u64,
     cpu: usize,
 ) -> io::Result<OwnedFd> {
-    let attr = perf::Attr {
-        kind: perf::Kind::Software as u32,
+    let attr = perf::PerfEventAttr {
+        kind: perf::PerfType::Software as u32,
         config: event,
         sample_period: 1,
-        ..perf::Attr::default()
+        ..perf::PerfEventAttr::default()
     };
     attach_perf_event(program, attr, cpu as i32)
 }
 
-fn attach_perf_event(program: &OwnedFd, attr: perf::Attr, cpu: i32) -> io::Result<OwnedFd> {
+fn attach_perf_event(
+    program: &OwnedFd,
+    attr: perf::PerfEventAttr,
+    cpu: i32,
+) -> io::Result<OwnedFd> {
     const SET_BPF: libc::c_ulong = 0x4004_2408;
     let event = perf::open(attr, -1, cpu, None)?;
     // The type of the request differs between C libraries.
@@ -340,15 +351,15 @@ fn attach_perf_event(program: &OwnedFd, attr: perf::Attr, cpu: i32) -> io::Resul
 /// Attaches a program to the tracepoint that it was loaded for, until the descriptor is closed.
 pub(crate) fn attach_btf_tracepoint(program: &OwnedFd) -> io::Result<OwnedFd> {
     // SAFETY: no pointers.
-    unsafe { Attr::new().u32(8, program.as_raw_fd() as u32).open(Command::RawTracepointOpen) }
+    unsafe { BpfAttr::new().u32(8, program.as_raw_fd() as u32).open(BpfCommand::RawTracepointOpen) }
 }
 
 /// The same for a program of [`ProgramShape::raw_tracepoint`]: ENOENT if the kernel itself has no
 /// tracepoint of that name (since 4.17).
 pub(crate) fn attach_raw_tracepoint(program: &OwnedFd, tracepoint: &CStr) -> io::Result<OwnedFd> {
-    let attr = Attr::new().pointer(0, tracepoint.as_ptr()).u32(8, program.as_raw_fd() as u32);
+    let attr = BpfAttr::new().pointer(0, tracepoint.as_ptr()).u32(8, program.as_raw_fd() as u32);
     // SAFETY: the name lives through the call, and ends with NUL.
-    unsafe { attr.clone().open(Command::RawTracepointOpen) }
+    unsafe { attr.clone().open(BpfCommand::RawTracepointOpen) }
 }
 
 /// The number of times the program was not run as it was already running on that CPU
@@ -364,9 +375,9 @@ const RUN_TIME: usize = 192 / 8;
 
 fn info(program: &OwnedFd) -> io::Result<[u64; MISSES + 2]> {
     let mut info = [0u64; MISSES + 2];
-    let attr = Attr::new().u32(0, program.as_raw_fd() as u32).u32(4, size_of_val(&info) as u32);
+    let attr = BpfAttr::new().u32(0, program.as_raw_fd() as u32).u32(4, size_of_val(&info) as u32);
     // SAFETY: the information is ours and has the stated length.
-    unsafe { attr.pointer(8, info.as_mut_ptr()).call(Command::InfoByFd)? };
+    unsafe { attr.pointer(8, info.as_mut_ptr()).call(BpfCommand::InfoByFd)? };
     Ok(info)
 }
 
@@ -381,7 +392,7 @@ pub(crate) fn run_time(program: &OwnedFd) -> io::Result<(u64, u64)> {
 /// since 5.8).
 pub(crate) fn enable_run_time() -> io::Result<OwnedFd> {
     // SAFETY: no pointers.
-    unsafe { Attr::new().u32(0, 0).open(Command::EnableStats) }
+    unsafe { BpfAttr::new().u32(0, 0).open(BpfCommand::EnableStats) }
 }
 
 #[cfg(test)]

@@ -5,8 +5,8 @@
 //! 6.6, and before 6.10 watched one thread instead of a process). Before that each place is a
 //! separate perf event.
 
-use super::object::{LoadError, Object};
-use super::sys::{self, Attr, Command, ProgramShape};
+use super::object::{BpfObject, LoadError};
+use super::sys::{self, BpfAttr, BpfCommand, ProgramShape};
 use crate::perf;
 use std::collections::BTreeMap;
 use std::ffi::CString;
@@ -23,7 +23,7 @@ const MULTI_RETURN: u32 = 1;
 
 /// A place in a file, with the number for the program's cookie.
 #[derive(Clone, Debug)]
-pub(crate) struct Place<'a> {
+pub(crate) struct ProbePlace<'a> {
     pub(crate) file: &'a Path,
     pub(crate) offset: u64,
     pub(crate) cookie: u64,
@@ -31,26 +31,26 @@ pub(crate) struct Place<'a> {
 
 /// The processes affected by the probes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Scope {
+pub(crate) enum ProbeScope {
     All,
     Process(u32),
 }
 
 /// The position of a probe: a function's entry or its return.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum At {
+pub(crate) enum ProbePosition {
     Entry,
     Return,
 }
 
-impl Object {
+impl BpfObject {
     /// Loads the program and attaches it at all places, until the descriptors are closed.
     pub(crate) fn attach_uprobes(
         &self,
         program: &str,
-        at: At,
-        places: &[Place],
-        scope: Scope,
+        at: ProbePosition,
+        places: &[ProbePlace],
+        scope: ProbeScope,
     ) -> Result<Vec<OwnedFd>, LoadError> {
         let instructions = self.instructions(program)?;
         let load = |attach_type| {
@@ -93,8 +93,8 @@ impl Object {
     }
 }
 
-fn by_file<'p, 'a>(places: &'p [Place<'a>]) -> BTreeMap<&'a Path, Vec<&'p Place<'a>>> {
-    let mut files: BTreeMap<&Path, Vec<&Place>> = BTreeMap::new();
+fn by_file<'p, 'a>(places: &'p [ProbePlace<'a>]) -> BTreeMap<&'a Path, Vec<&'p ProbePlace<'a>>> {
+    let mut files: BTreeMap<&Path, Vec<&ProbePlace>> = BTreeMap::new();
     for place in places {
         files.entry(place.file).or_default().push(place);
     }
@@ -126,29 +126,35 @@ fn path_of(file: &Path) -> io::Result<CString> {
 /// BPF_LINK_CREATE with `union bpf_attr`'s `link_create.uprobe_multi`.
 fn link_multi(
     program: &OwnedFd,
-    at: At,
+    at: ProbePosition,
     file: &Path,
-    places: &[&Place],
-    scope: Scope,
+    places: &[&ProbePlace],
+    scope: ProbeScope,
 ) -> io::Result<OwnedFd> {
     let path = path_of(file)?;
     let offsets: Vec<u64> = places.iter().map(|place| place.offset).collect();
     let cookies: Vec<u64> = places.iter().map(|place| place.cookie).collect();
-    let attr = Attr::new().u32(0, program.as_raw_fd() as u32).u32(8, ATTACH_UPROBE_MULTI);
+    let attr = BpfAttr::new().u32(0, program.as_raw_fd() as u32).u32(8, ATTACH_UPROBE_MULTI);
     let attr =
         attr.pointer(16, path.as_ptr()).pointer(24, offsets.as_ptr()).pointer(40, cookies.as_ptr());
-    let attr =
-        attr.u32(48, places.len() as u32).u32(52, if at == At::Return { MULTI_RETURN } else { 0 });
+    let attr = attr
+        .u32(48, places.len() as u32)
+        .u32(52, if at == ProbePosition::Return { MULTI_RETURN } else { 0 });
     let pid = match scope {
-        Scope::All => 0,
-        Scope::Process(pid) => pid,
+        ProbeScope::All => 0,
+        ProbeScope::Process(pid) => pid,
     };
     // SAFETY: path, offsets and cookies live through the call and have the stated lengths.
-    unsafe { attr.u32(56, pid).open(Command::LinkCreate) }
+    unsafe { attr.u32(56, pid).open(BpfCommand::LinkCreate) }
 }
 
 /// A perf event at the place, with the program attached; both descriptors keep it there.
-fn link_perf(program: &OwnedFd, at: At, place: &Place, scope: Scope) -> io::Result<[OwnedFd; 2]> {
+fn link_perf(
+    program: &OwnedFd,
+    at: ProbePosition,
+    place: &ProbePlace,
+    scope: ProbeScope,
+) -> io::Result<[OwnedFd; 2]> {
     let read = |name: &str| {
         std::fs::read_to_string(format!("/sys/bus/event_source/devices/uprobe/{name}"))
     };
@@ -158,17 +164,17 @@ fn link_perf(program: &OwnedFd, at: At, place: &Place, scope: Scope) -> io::Resu
     let bit: u32 =
         read("format/retprobe")?.trim().trim_start_matches("config:").parse().unwrap_or(0);
     let path = path_of(place.file)?;
-    let attr = perf::Attr {
+    let attr = perf::PerfEventAttr {
         kind,
-        config: if at == At::Return { 1 << bit } else { 0 },
+        config: if at == ProbePosition::Return { 1 << bit } else { 0 },
         sample_period: 1,
         config1: path.as_ptr() as usize as u64,
         config2: place.offset,
-        ..perf::Attr::default()
+        ..perf::PerfEventAttr::default()
     };
     let (pid, cpu) = match scope {
-        Scope::All => (-1, 0),
-        Scope::Process(pid) => (pid as i32, -1),
+        ProbeScope::All => (-1, 0),
+        ProbeScope::Process(pid) => (pid as i32, -1),
     };
     let event = perf::open(attr, pid, cpu, None)?;
     let link = link_event(program, &event, place.cookie)?;
@@ -177,8 +183,8 @@ fn link_perf(program: &OwnedFd, at: At, place: &Place, scope: Scope) -> io::Resu
 
 /// Attaches a program to a perf event, with its cookie (since 5.15).
 pub(super) fn link_event(program: &OwnedFd, event: &OwnedFd, cookie: u64) -> io::Result<OwnedFd> {
-    let attr = Attr::new().u32(0, program.as_raw_fd() as u32).u32(4, event.as_raw_fd() as u32);
+    let attr = BpfAttr::new().u32(0, program.as_raw_fd() as u32).u32(4, event.as_raw_fd() as u32);
     let mut attr = attr.u32(8, ATTACH_PERF_EVENT).u64(16, cookie);
     // SAFETY: no pointers.
-    unsafe { attr.open(Command::LinkCreate) }
+    unsafe { attr.open(BpfCommand::LinkCreate) }
 }

@@ -2,7 +2,7 @@
 
 use crate::bpf::sys;
 use crate::wire::layout::{self as wire, Own, OwnKey};
-use punctual_core::cycle::TaskName;
+use punctual_core::cycle::TaskComm;
 use punctual_core::entry::{EntryCounts, OwnCount, OwnEntry};
 use std::os::fd::OwnedFd;
 
@@ -39,5 +39,5 @@ fn one(key: OwnKey, own: Own) -> OwnCount {
         wire::OWN_FAULT_KERNEL => OwnEntry::KernelFault,
         number => OwnEntry::SystemCall((number < wire::MAX_SYSCALLS).then_some(key.what)),
     };
-    OwnCount { cpu: key.cpu, tid: key.tid, name: TaskName(own.comm), what, count: own.count }
+    OwnCount { cpu: key.cpu, tid: key.tid, name: TaskComm(own.comm), what, count: own.count }
 }

@@ -1,7 +1,7 @@
 //! Decodes the records of entries.
 
 use crate::wire::layout::{self as wire, Entry as Wire, Header};
-use punctual_core::cycle::TaskName;
+use punctual_core::cycle::TaskComm;
 use punctual_core::entry::{Entry, Originator, Served, Vector, Via};
 use punctual_core::{MonotonicNs, Nanos};
 
@@ -30,7 +30,7 @@ fn decode(header: &Header, wire: &Wire) -> Option<Entry> {
     let originator = Originator {
         at: at(wire.at),
         tid: wire.by,
-        name: TaskName(wire.by_comm),
+        name: TaskComm(wire.by_comm),
         cpu: wire.by_cpu,
         stack: u32::try_from(wire.stack).ok(),
     };
@@ -59,7 +59,7 @@ fn served(wire: &Wire) -> Option<Served> {
         wire::ENTRY_VECTOR => Served::Vector(*Vector::ALL.get(wire.what as usize)?),
         wire::ENTRY_SOFTIRQ => Served::Softirq(wire.what as u32),
         wire::ENTRY_TASK => Served::Task {
-            name: TaskName(wire.name),
+            name: TaskComm(wire.name),
             kernel: u64::from(wire.flags) & wire::ENTRY_KERNEL != 0,
         },
         wire::ENTRY_CALL => Served::Call,

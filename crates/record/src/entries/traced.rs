@@ -11,7 +11,7 @@ use crate::recorder::Recorder;
 use crate::request::{Backend, Request};
 use crate::start_error::StartError;
 use crate::tracefs::Tracefs;
-use punctual_core::cycle::TaskName;
+use punctual_core::cycle::TaskComm;
 use punctual_core::entry::{KernelFunctions, Vector};
 use punctual_core::event::{Group, NamedTracepoint, TracepointFormat};
 use punctual_core::{CpuSet, Event, Finding};
@@ -112,8 +112,8 @@ impl TracedEntries {
     }
 
     /// The name of a task; empty if unknown.
-    pub fn name(&self, tid: u32) -> TaskName {
-        let mut name = TaskName::default();
+    pub fn name(&self, tid: u32) -> TaskComm {
+        let mut name = TaskComm::default();
         let comm = self.machine.comm(tid).unwrap_or_default().as_bytes();
         let length = comm.len().min(name.0.len());
         name.0[..length].copy_from_slice(&comm[..length]);

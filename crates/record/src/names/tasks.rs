@@ -13,13 +13,13 @@ use std::fs;
 /// 2²² threads (include/linux/threads.h).
 const MOST: usize = 1 << 20;
 
-pub(crate) struct Collector {
+pub(crate) struct TaskNameCollector {
     tasks: BTreeMap<Tid, TaskName>,
 }
 
-impl Collector {
-    pub(crate) fn start() -> Collector {
-        let mut collector = Collector { tasks: BTreeMap::new() };
+impl TaskNameCollector {
+    pub(crate) fn start() -> TaskNameCollector {
+        let mut collector = TaskNameCollector { tasks: BTreeMap::new() };
         collector.scan();
         collector
     }

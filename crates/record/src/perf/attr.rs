@@ -7,7 +7,7 @@ use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 /// `struct perf_event_attr` up to `config2`, PERF_ATTR_SIZE_VER1 (include/uapi/linux/perf_event.h).
 #[repr(C)]
 #[derive(Clone, Copy, Default, Debug)]
-pub(crate) struct Attr {
+pub(crate) struct PerfEventAttr {
     pub(crate) kind: u32,
     /// Set by [`open`].
     pub(crate) size: u32,
@@ -24,21 +24,21 @@ pub(crate) struct Attr {
 
 /// PERF_TYPE_*.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Kind {
+pub(crate) enum PerfType {
     Hardware = 0,
     Software = 1,
     Tracepoint = 2,
     Cache = 3,
 }
 
-/// Bits of `Attr::flags`.
+/// Bits of `PerfEventAttr::flags`.
 pub(crate) const DISABLED: u64 = 1;
 pub(crate) const INHERIT: u64 = 1 << 1;
 pub(crate) const EXCLUDE_KERNEL: u64 = 1 << 5;
 pub(crate) const EXCLUDE_HYPERVISOR: u64 = 1 << 6;
 pub(crate) const ENABLE_ON_EXEC: u64 = 1 << 12;
 
-/// Bits of `Attr::read_format`.
+/// Bits of `PerfEventAttr::read_format`.
 pub(crate) const FORMAT_ENABLED: u64 = 1;
 pub(crate) const FORMAT_RUNNING: u64 = 1 << 1;
 pub(crate) const FORMAT_GROUP: u64 = 1 << 3;
@@ -55,13 +55,13 @@ pub(crate) const SET_FILTER: libc::c_ulong =
 ///
 /// The target of `config1`, for the kinds where it is a pointer, must live through the call.
 pub(crate) fn open(
-    mut attr: Attr,
+    mut attr: PerfEventAttr,
     pid: i32,
     cpu: i32,
     leader: Option<BorrowedFd<'_>>,
 ) -> io::Result<OwnedFd> {
     const CLOEXEC: libc::c_ulong = 8; // PERF_FLAG_FD_CLOEXEC
-    attr.size = size_of::<Attr>() as u32;
+    attr.size = size_of::<PerfEventAttr>() as u32;
     let group = leader.map_or(-1, |leader| leader.as_raw_fd());
     // SAFETY: the attribute is of the size that it states, and the kernel only reads it; it copies
     // a path that `config1` points to with a bounded copy that fails for an invalid pointer.

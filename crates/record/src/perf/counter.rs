@@ -1,9 +1,9 @@
 //! A counter of one event.
 
-use super::attr::{self, Attr, Kind};
+use super::attr::{self, PerfEventAttr, PerfType};
 use super::refusal;
 use crate::tracefs::Tracefs;
-use punctual_core::perf_event::Counted;
+use punctual_core::perf_event::CountedEvent;
 use punctual_core::{Nanos, PerfEvent};
 use punctual_sys::check;
 use std::ffi::CStr;
@@ -28,14 +28,14 @@ pub enum Whom {
 
 /// A counter, initially disabled.
 #[derive(Debug)]
-pub struct Counter {
+pub struct PerfCounter {
     file: File,
     user_only: bool,
 }
 
 /// The state of a counter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Reading {
+pub struct CounterReading {
     pub value: u64,
     /// The time it was enabled, summed over tasks.
     pub enabled: Nanos,
@@ -46,12 +46,12 @@ pub struct Reading {
 /// The final state of a counter.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Total {
-    pub reading: Reading,
+    pub reading: CounterReading,
     /// Whether it covers only user mode.
     pub user_only: bool,
 }
 
-impl Reading {
+impl CounterReading {
     /// The count extrapolated to the whole time, as by perf-stat(1). `None` if it never counted.
     pub fn scaled(self) -> Option<u64> {
         match (self.enabled.0, self.running.0) {
@@ -64,8 +64,8 @@ impl Reading {
         }
     }
     /// The count since an earlier reading of the same counter.
-    pub fn since(self, earlier: Reading) -> Reading {
-        Reading {
+    pub fn since(self, earlier: CounterReading) -> CounterReading {
+        CounterReading {
             value: self.value.wrapping_sub(earlier.value),
             enabled: Nanos(self.enabled.0 - earlier.enabled.0),
             running: Nanos(self.running.0 - earlier.running.0),
@@ -73,26 +73,30 @@ impl Reading {
     }
 }
 
-impl Counter {
+impl PerfCounter {
     /// Opens a counter of an event. The error states the reason and a remedy.
-    pub fn of(event: &PerfEvent, whom: Whom) -> Result<Counter, String> {
+    pub fn of(event: &PerfEvent, whom: Whom) -> Result<PerfCounter, String> {
         match event {
-            PerfEvent::Tracepoint { group, name } => Counter::tracepoint(group, name, whom),
+            PerfEvent::Tracepoint { group, name } => PerfCounter::tracepoint(group, name, whom),
             PerfEvent::Named(named) => {
                 let kind = match named.counted {
-                    Counted::Hardware => Kind::Hardware,
-                    Counted::Cache => Kind::Cache,
-                    Counted::Software => Kind::Software,
+                    CountedEvent::Hardware => PerfType::Hardware,
+                    CountedEvent::Cache => PerfType::Cache,
+                    CountedEvent::Software => PerfType::Software,
                 };
-                match Counter::open(kind, named.config, whom) {
+                match PerfCounter::open(kind, named.config, whom) {
                     // Without access to kernel mode, a user may count the CPU's events in user
                     // mode, and CPU time.
                     Err(why)
                         if refusal::is_of_rights(&why)
                             && (event.is_hardware() || event.is_time()) =>
                     {
-                        let counter = Counter::open_in(kind, named.config, whom, USER_ONLY, None);
-                        counter.map(|counter| Counter { user_only: event.is_hardware(), ..counter })
+                        let counter =
+                            PerfCounter::open_in(kind, named.config, whom, USER_ONLY, None);
+                        counter.map(|counter| PerfCounter {
+                            user_only: event.is_hardware(),
+                            ..counter
+                        })
                     }
                     result => result,
                 }
@@ -103,9 +107,9 @@ impl Counter {
 
     /// Opens a counter of a tracepoint, `group` and `event` as under `events` in tracefs. The error
     /// states the reason.
-    pub fn tracepoint(group: &str, event: &str, whom: Whom) -> Result<Counter, String> {
+    pub fn tracepoint(group: &str, event: &str, whom: Whom) -> Result<PerfCounter, String> {
         let id = Tracefs::open()?.tracepoint_id(group, event)?;
-        Counter::open(Kind::Tracepoint, id, whom)
+        PerfCounter::open(PerfType::Tracepoint, id, whom)
             .map_err(|why| refusal::of(&PerfEvent::tracepoint(group, event), &why))
     }
 
@@ -115,7 +119,7 @@ impl Counter {
         // Seen once in thousands: a tracepoint that others disable and enable at the same time
         // stays disabled. The call that ends the count shows it, as it is always counted.
         for _ in 0..3 {
-            let counter = Counter::tracepoint("raw_syscalls", "sys_enter", Whom::ThisThread)?;
+            let counter = PerfCounter::tracepoint("raw_syscalls", "sys_enter", Whom::ThisThread)?;
             counter.enable();
             what();
             counter.disable();
@@ -128,18 +132,18 @@ impl Counter {
         Err("the tracepoint raw_syscalls:sys_enter stayed off".to_owned())
     }
 
-    fn open(kind: Kind, config: u64, whom: Whom) -> io::Result<Counter> {
-        Counter::open_in(kind, config, whom, 0, None)
+    fn open(kind: PerfType, config: u64, whom: Whom) -> io::Result<PerfCounter> {
+        PerfCounter::open_in(kind, config, whom, 0, None)
     }
 
     /// `flags` in addition to those of `whom`.
     pub(super) fn open_in(
-        kind: Kind,
+        kind: PerfType,
         config: u64,
         whom: Whom,
         flags: u64,
-        leader: Option<&Counter>,
-    ) -> io::Result<Counter> {
+        leader: Option<&PerfCounter>,
+    ) -> io::Result<PerfCounter> {
         let whose = match whom {
             Whom::ThisThreadAndChildren | Whom::ThreadAndChildren(_) => attr::INHERIT,
             Whom::Programs => attr::INHERIT | attr::ENABLE_ON_EXEC,
@@ -151,20 +155,20 @@ impl Counter {
             0 => (flags, attr::FORMAT_ENABLED | attr::FORMAT_RUNNING),
             _ => (flags & !IN_GROUP, attr::FORMAT_GROUP),
         };
-        let attr = Attr {
+        let attr = PerfEventAttr {
             kind: kind as u32,
             config,
             read_format,
             flags: flags | disabled | whose,
-            ..Attr::default()
+            ..PerfEventAttr::default()
         };
         let (pid, cpu) = match whom {
             Whom::ThisThread | Whom::ThisThreadAndChildren | Whom::Programs => (0, -1),
             Whom::Thread(tid) | Whom::ThreadAndChildren(tid) => (tid, -1),
             Whom::Cpu(cpu) => (-1, cpu as libc::c_int),
         };
-        let fd = attr::open(attr, pid, cpu, leader.map(Counter::fd))?;
-        Ok(Counter { file: File::from(fd), user_only: false })
+        let fd = attr::open(attr, pid, cpu, leader.map(PerfCounter::fd))?;
+        Ok(PerfCounter { file: File::from(fd), user_only: false })
     }
 
     pub(super) fn fd(&self) -> BorrowedFd<'_> {
@@ -204,12 +208,12 @@ impl Counter {
     }
 
     /// The same with its times.
-    pub fn reading(&self) -> io::Result<Reading> {
+    pub fn reading(&self) -> io::Result<CounterReading> {
         let mut bytes = [0; 24];
         (&self.file).read_exact(&mut bytes)?;
         let word = |at: usize| bytes[at..at + 8].try_into().map_or(0, u64::from_ne_bytes);
         let nanos = |at: usize| Nanos(i64::try_from(word(at)).unwrap_or(i64::MAX));
-        Ok(Reading { value: word(0), enabled: nanos(8), running: nanos(16) })
+        Ok(CounterReading { value: word(0), enabled: nanos(8), running: nanos(16) })
     }
 }
 
@@ -223,7 +227,7 @@ mod tests {
 
     #[test]
     fn multiplexed_counts_are_scaled_to_the_enabled_time() {
-        let reading = |value, enabled, running| Reading {
+        let reading = |value, enabled, running| CounterReading {
             value,
             enabled: Nanos(enabled),
             running: Nanos(running),
@@ -238,7 +242,7 @@ mod tests {
     #[test]
     #[ignore = "measures this machine; ./x test --all"]
     fn faults_of_this_thread_are_counted() {
-        let counter = match Counter::of(&PerfEvent::PAGE_FAULTS, Whom::ThisThread) {
+        let counter = match PerfCounter::of(&PerfEvent::PAGE_FAULTS, Whom::ThisThread) {
             Ok(counter) => counter,
             Err(why) => return println!("SKIPPED: {why}"),
         };

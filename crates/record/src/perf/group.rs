@@ -1,7 +1,7 @@
 //! Events counted together.
 
-use super::attr::Kind;
-use super::counter::{Counter, IN_GROUP, Whom};
+use super::attr::PerfType;
+use super::counter::{IN_GROUP, PerfCounter, Whom};
 use super::refusal;
 use crate::tracefs::Tracefs;
 use punctual_core::PerfEvent;
@@ -13,18 +13,21 @@ pub const GROUP_MAX: usize = 24;
 
 /// Tracepoints counted together and read in one system call.
 #[derive(Debug)]
-pub struct Group {
-    leader: Counter,
+pub struct TracepointGroup {
+    leader: PerfCounter,
     /// Active while they live.
-    _members: Vec<Counter>,
+    _members: Vec<PerfCounter>,
     size: usize,
 }
 
-impl Group {
+impl TracepointGroup {
     /// Opens those of the tracepoints (`group`, `event`) that this kernel has, with their indices
     /// in the list; at most [`GROUP_MAX`].
-    pub fn tracepoints(events: &[(&str, &str)], whom: Whom) -> Result<(Group, Vec<usize>), String> {
-        Group::filtered(events, &[], whom)
+    pub fn tracepoints(
+        events: &[(&str, &str)],
+        whom: Whom,
+    ) -> Result<(TracepointGroup, Vec<usize>), String> {
+        TracepointGroup::filtered(events, &[], whom)
     }
 
     /// The same, with a filter for some of them: their indices, and an expression over the
@@ -33,13 +36,14 @@ impl Group {
         events: &[(&str, &str)],
         filters: &[(usize, &CStr)],
         whom: Whom,
-    ) -> Result<(Group, Vec<usize>), String> {
+    ) -> Result<(TracepointGroup, Vec<usize>), String> {
         let tracefs = Tracefs::open()?;
-        let (mut counters, mut places): (Vec<Counter>, Vec<usize>) = (Vec::new(), Vec::new());
+        let (mut counters, mut places): (Vec<PerfCounter>, Vec<usize>) = (Vec::new(), Vec::new());
         for (place, (group, event)) in events.iter().enumerate().take(GROUP_MAX) {
             // One of another architecture or configuration.
             let Ok(id) = tracefs.tracepoint_id(group, event) else { continue };
-            let counter = Counter::open_in(Kind::Tracepoint, id, whom, IN_GROUP, counters.first());
+            let counter =
+                PerfCounter::open_in(PerfType::Tracepoint, id, whom, IN_GROUP, counters.first());
             let counter =
                 counter.map_err(|why| refusal::of(&PerfEvent::tracepoint(group, event), &why))?;
             let mut of_it = filters.iter().filter(|(of, _)| *of == place);
@@ -55,7 +59,7 @@ impl Group {
         }
         let members = counters.split_off(1);
         let leader = counters.pop().ok_or("none of the tracepoints is there")?;
-        Ok((Group { leader, _members: members, size }, places))
+        Ok((TracepointGroup { leader, _members: members, size }, places))
     }
 
     pub fn enable(&self) {

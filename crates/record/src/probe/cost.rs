@@ -1,9 +1,9 @@
 //! The cost of timing a function on this machine, measured on empty functions.
 
 use super::empty::{self, Empty};
-use super::{ProbeRequest, Probes, Whose};
+use super::{ProbeRequest, ProbedProcesses, Probes};
 use crate::start_error::StartError;
-use crate::symbols::{Function, Spec, resolve_in_kernel};
+use crate::symbols::{Function, FunctionSpec, resolve_in_kernel};
 use crate::wire;
 use punctual_core::event::{EventKind, ProbeCost};
 use punctual_core::{CpuSet, Nanos};
@@ -20,8 +20,11 @@ pub fn measure(cpus: &CpuSet) -> Result<Vec<ProbeCost>, StartError> {
     let empties = empty::all();
     let functions = empties.iter().map(place).collect::<Result<Vec<_>, _>>()?;
     let plain: Vec<Nanos> = empties.iter().map(time).collect();
-    let request =
-        ProbeRequest { whose: Whose::Process(std::process::id()), argument: None, buffer: 1 << 20 };
+    let request = ProbeRequest {
+        whose: ProbedProcesses::Process(std::process::id()),
+        argument: None,
+        buffer: 1 << 20,
+    };
     let mut probes = Probes::start(&functions, &[], cpus, request)?;
     let mut costs = Vec::new();
     for (index, empty) in empties.iter().enumerate() {
@@ -45,7 +48,8 @@ pub fn measure_in_kernel(cpus: &CpuSet) -> Result<Vec<ProbeCost>, StartError> {
         "riscv64" => "__riscv_sys_getppid",
         _ => "__x64_sys_getppid",
     };
-    let specs: Vec<Spec> = Spec::parse(&format!("kernel:{name}")).into_iter().collect();
+    let specs: Vec<FunctionSpec> =
+        FunctionSpec::parse(&format!("kernel:{name}")).into_iter().collect();
     let Some(functions) = resolve_in_kernel(&specs).ok().filter(|found| found.len() == 1) else {
         return Ok(Vec::new());
     };
@@ -53,8 +57,11 @@ pub fn measure_in_kernel(cpus: &CpuSet) -> Result<Vec<ProbeCost>, StartError> {
         let _ = rustix::process::getppid();
     };
     let plain = time_of(call);
-    let request =
-        ProbeRequest { whose: Whose::Process(std::process::id()), argument: None, buffer: 1 << 20 };
+    let request = ProbeRequest {
+        whose: ProbedProcesses::Process(std::process::id()),
+        argument: None,
+        buffer: 1 << 20,
+    };
     let mut probes = Probes::start(&functions, &[], cpus, request)?;
     let probed = time_of(call);
     let measured = drain_durations(&mut probes, 0);

@@ -1,7 +1,7 @@
 //! A probe on an empty function of this program itself: a call takes as long as a probe.
 
 use super::empty::{self, Empty};
-use super::{ProbeRequest, Probes, Whose, cost};
+use super::{ProbeRequest, ProbedProcesses, Probes, cost};
 use crate::start_error::StartError;
 use punctual_core::CpuSet;
 
@@ -18,7 +18,7 @@ impl OwnProbe {
             || StartError::Request("there is no function to probe on this architecture".into());
         let empty = *empty::all().first().ok_or_else(none)?;
         let request = ProbeRequest {
-            whose: Whose::Process(std::process::id()),
+            whose: ProbedProcesses::Process(std::process::id()),
             argument: None,
             buffer: 1 << 20,
         };

@@ -1,5 +1,5 @@
 use super::*;
-use crate::symbols::{Spec, resolve};
+use crate::symbols::{FunctionSpec, resolve};
 use crate::wire;
 use punctual_core::event::{Event, EventKind};
 use std::collections::BTreeMap;
@@ -61,7 +61,7 @@ fn let_go(mut child: Child) {
     assert!(child.wait().unwrap().success());
 }
 
-fn started(functions: &[Function], whose: Whose, argument: Option<u8>) -> Option<Probes> {
+fn started(functions: &[Function], whose: ProbedProcesses, argument: Option<u8>) -> Option<Probes> {
     match Probes::start(
         functions,
         &[],
@@ -92,10 +92,11 @@ fn all_calls_are_paired() {
     let dir = tempfile::tempdir().unwrap();
     let Some(program) = compiled(dir.path()) else { return };
     let names = ["fact", "jumper", "outer", "tail", "target", "leaver"];
-    let specs: Vec<Spec> = names.iter().map(|name| Spec::parse(name).unwrap()).collect();
+    let specs: Vec<FunctionSpec> =
+        names.iter().map(|name| FunctionSpec::parse(name).unwrap()).collect();
     let functions = resolve(&specs, std::slice::from_ref(&program)).unwrap();
     let child = waiting(&program);
-    let Some(probes) = started(&functions, Whose::Process(child.id()), Some(1)) else {
+    let Some(probes) = started(&functions, ProbedProcesses::Process(child.id()), Some(1)) else {
         return let_go(child);
     };
     // Another run of the same program is not part of that process.
@@ -143,7 +144,7 @@ fn probes_follow_child_processes_if_requested() {
     let dir = tempfile::tempdir().unwrap();
     let Some(program) = compiled(dir.path()) else { return };
     let functions =
-        resolve(&[Spec::parse("fact").unwrap()], std::slice::from_ref(&program)).unwrap();
+        resolve(&[FunctionSpec::parse("fact").unwrap()], std::slice::from_ref(&program)).unwrap();
     let script = "read go; echo x | \"$0\"; echo x | \"$0\"";
     let mut shell = Command::new("sh")
         .args(["-c", script])
@@ -151,7 +152,7 @@ fn probes_follow_child_processes_if_requested() {
         .stdin(Stdio::piped())
         .spawn()
         .unwrap();
-    let probes = started(&functions, Whose::Family(shell.id()), None);
+    let probes = started(&functions, ProbedProcesses::Family(shell.id()), None);
     shell.stdin.take().unwrap().write_all(b"x\n").unwrap();
     assert!(shell.wait().unwrap().success());
     let Some(probes) = probes else { return };

@@ -3,13 +3,13 @@
 use super::bpf::BpfRecorder;
 use super::tracefs::{self, TracefsRecorder};
 use crate::bpf::{Attach, Buffers};
-use crate::request::{Backend, Mode, Request};
+use crate::request::{Backend, RecordMode, Request};
 use crate::start_error::StartError;
 use punctual_core::event::{Group, StackId, TracepointFormat};
 use punctual_core::{Finding, MonotonicNs};
 use std::sync::Arc;
 
-pub(super) enum Running {
+pub(super) enum RunningBackend {
     Bpf(BpfRecorder),
     Tracefs(TracefsRecorder),
 }
@@ -17,38 +17,38 @@ pub(super) enum Running {
 macro_rules! each {
     ($self:expr, $running:ident => $what:expr) => {
         match $self {
-            Running::Bpf($running) => $what,
-            Running::Tracefs($running) => $what,
+            RunningBackend::Bpf($running) => $what,
+            RunningBackend::Tracefs($running) => $what,
         }
     };
 }
 
-impl Running {
-    pub(super) fn start(request: &Request) -> Result<Running, StartError> {
+impl RunningBackend {
+    pub(super) fn start(request: &Request) -> Result<RunningBackend, StartError> {
         match request.backend {
-            Backend::Auto => Running::first(request),
-            backend => Running::one(request, backend),
+            Backend::Auto => RunningBackend::first(request),
+            backend => RunningBackend::one(request, backend),
         }
     }
 
-    fn one(request: &Request, backend: Backend) -> Result<Running, StartError> {
+    fn one(request: &Request, backend: Backend) -> Result<RunningBackend, StartError> {
         match backend {
-            Backend::Tracefs if request.mode == Mode::Flight => Err(StartError::Backend {
+            Backend::Tracefs if request.mode == RecordMode::Flight => Err(StartError::Backend {
                 backend: tracefs::NAME,
                 why: "the flight recorder needs BPF".to_owned(),
                 remedy: None,
             }),
-            Backend::Tracefs => TracefsRecorder::start(request).map(Running::Tracefs),
-            _ => BpfRecorder::start(request, backend).map(Running::Bpf),
+            Backend::Tracefs => TracefsRecorder::start(request).map(RunningBackend::Tracefs),
+            _ => BpfRecorder::start(request, backend).map(RunningBackend::Bpf),
         }
     }
 
     /// The first one that works; failures of earlier ones are in its findings. If none works, all
     /// reasons are reported.
-    fn first(request: &Request) -> Result<Running, StartError> {
+    fn first(request: &Request) -> Result<RunningBackend, StartError> {
         let mut reasons: Vec<StartError> = Vec::new();
         for backend in [Backend::Btf, Backend::Tracepoint, Backend::Tracefs] {
-            match Running::one(request, backend) {
+            match RunningBackend::one(request, backend) {
                 Ok(mut running) => {
                     let before = reasons.iter().map(super::findings::fallback);
                     each!(&mut running, running => running.add_findings(before.collect()));
@@ -62,8 +62,8 @@ impl Running {
 
     pub(super) fn name(&self) -> &'static str {
         match self {
-            Running::Bpf(running) => running.name(),
-            Running::Tracefs(_) => tracefs::NAME,
+            RunningBackend::Bpf(running) => running.name(),
+            RunningBackend::Tracefs(_) => tracefs::NAME,
         }
     }
     pub(super) fn groups(&self) -> &[Group] {
@@ -75,8 +75,10 @@ impl Running {
     }
     pub(super) fn follow(&self, pid: u32, whole: bool) -> Result<(), StartError> {
         match self {
-            Running::Bpf(_) => Err(StartError::Request("its processes are fixed".to_owned())),
-            Running::Tracefs(running) => running.follow(pid, whole),
+            RunningBackend::Bpf(_) => {
+                Err(StartError::Request("its processes are fixed".to_owned()))
+            }
+            RunningBackend::Tracefs(running) => running.follow(pid, whole),
         }
     }
     pub(super) fn findings(&self) -> &[Finding] {
@@ -87,8 +89,8 @@ impl Running {
     }
     pub(super) fn newest(&mut self, slot: u32, from: MonotonicNs, to: &mut Vec<u8>) -> Option<()> {
         match self {
-            Running::Bpf(running) => running.newest(slot, from, to),
-            Running::Tracefs(_) => None,
+            RunningBackend::Bpf(running) => running.newest(slot, from, to),
+            RunningBackend::Tracefs(_) => None,
         }
     }
     /// Returns `false` if names were lost.
@@ -98,8 +100,8 @@ impl Running {
     /// The addresses of a kernel stack, innermost first.
     pub(super) fn stack(&self, stack: StackId) -> Vec<u64> {
         match self {
-            Running::Bpf(running) => running.stack(stack),
-            Running::Tracefs(_) => Vec::new(),
+            RunningBackend::Bpf(running) => running.stack(stack),
+            RunningBackend::Tracefs(_) => Vec::new(),
         }
     }
     pub(super) fn lost(&self, slot: u32) -> u64 {
@@ -110,26 +112,26 @@ impl Running {
     }
     pub(super) fn attached(&self) -> Box<dyn Iterator<Item = &Attach> + '_> {
         match self {
-            Running::Bpf(running) => Box::new(running.attached()),
-            Running::Tracefs(_) => Box::new(std::iter::empty()),
+            RunningBackend::Bpf(running) => Box::new(running.attached()),
+            RunningBackend::Tracefs(_) => Box::new(std::iter::empty()),
         }
     }
     /// `None` if the backend does not know.
     pub(super) fn fill(&self) -> Option<u64> {
         match self {
-            Running::Bpf(running) => Some(running.fill()),
-            Running::Tracefs(_) => None,
+            RunningBackend::Bpf(running) => Some(running.fill()),
+            RunningBackend::Tracefs(_) => None,
         }
     }
     /// `None` if the kernel's own are used.
     pub(super) fn buffers(&self) -> Option<&Arc<Buffers>> {
         match self {
-            Running::Bpf(running) => Some(running.buffers()),
-            Running::Tracefs(_) => None,
+            RunningBackend::Bpf(running) => Some(running.buffers()),
+            RunningBackend::Tracefs(_) => None,
         }
     }
     pub(super) fn last_loss(&self, slot: u32, cpu: u16, at: MonotonicNs, to: &mut Vec<u8>) {
-        if let Running::Bpf(running) = self {
+        if let RunningBackend::Bpf(running) = self {
             running.last_loss(slot, cpu, at, to);
         }
     }

@@ -1,12 +1,12 @@
 //! Recording with BPF programs: on tracepoints with BTF if the kernel describes its types, else on
 //! tracepoints with records described by tracefs.
 
-use super::findings::{self, Missing};
-use crate::bpf::{Attach, Buffers, LoadError, Shape};
-use crate::request::{Backend, Mode, Request};
+use super::findings::{self, MissingTracepoints};
+use crate::bpf::{Attach, BufferSizes, Buffers, LoadError};
+use crate::request::{Backend, RecordMode, Request};
 use crate::start_error::StartError;
-use crate::tracepoints::{self, NAMING, Tracepoint};
-use programs::Programs;
+use crate::tracepoints::{self, NAMING, TracepointTable};
+use programs::RecorderPrograms;
 use punctual_core::event::{Group, StackId, TracepointFormat};
 use punctual_core::{Finding, MonotonicNs};
 use stacks::Stacks;
@@ -59,9 +59,9 @@ impl BpfRecorder {
             request.groups.push(Group::Syscall);
         }
         let request = &request;
-        let shape = Shape::of(request.buffer, request.mode == Mode::Flight);
+        let shape = BufferSizes::of(request.buffer, request.mode == RecordMode::Flight);
         let names_slot = request.cpus.len() as u32;
-        let mut programs = Programs::prepare(request, shape, names_slot, backend)?;
+        let mut programs = RecorderPrograms::prepare(request, shape, names_slot, backend)?;
         let buffers = programs.buffers(shape, names_slot + 1)?;
         // Names first: no task may occur before they are watched. A task without a name is shown by
         // number.
@@ -89,13 +89,13 @@ impl BpfRecorder {
     /// missing, that is an error.
     fn attach(
         &mut self,
-        programs: &mut Programs<'_>,
+        programs: &mut RecorderPrograms<'_>,
         request: &Request,
         backend: Backend,
     ) -> Result<(), LoadError> {
-        let (mut first, mut missing) = (None, Missing::default());
-        let is_wanted = |tracepoint: &&Tracepoint| {
-            request.mode != Mode::Flight
+        let (mut first, mut missing) = (None, MissingTracepoints::default());
+        let is_wanted = |tracepoint: &&TracepointTable| {
+            request.mode != RecordMode::Flight
                 || tracepoints::explains_latency(tracepoint, request, backend)
         };
         for group in Group::ALL.iter().filter(|group| request.groups.contains(group)) {

@@ -1,19 +1,19 @@
 //! The limits of a recorder, as findings.
 
 use crate::start_error::StartError;
-use crate::tracepoints::Tracepoint;
+use crate::tracepoints::TracepointTable;
 use punctual_core::event::Group;
 use punctual_core::{Finding, Severity};
 
 /// The unavailable tracepoints of a group, with reasons.
 #[derive(Default)]
-pub(super) struct Missing {
+pub(super) struct MissingTracepoints {
     these: Vec<(String, String)>,
     first: Option<String>,
 }
 
-impl Missing {
-    pub(super) fn add(&mut self, tracepoint: &Tracepoint, why: String) {
+impl MissingTracepoints {
+    pub(super) fn add(&mut self, tracepoint: &TracepointTable, why: String) {
         self.first.get_or_insert_with(|| why.clone());
         self.these.push((tracepoint.full_name(), why));
     }

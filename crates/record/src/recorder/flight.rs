@@ -2,14 +2,14 @@
 
 use super::Recorder;
 use crate::bpf::Buffers;
-use crate::request::Mode;
+use crate::request::RecordMode;
 use crate::wire::{self, WireError};
 use punctual_core::MonotonicNs;
 use std::sync::Arc;
 
 /// The records of one CPU in a span of time.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Window {
+pub struct FlightWindow {
     pub cpu: u16,
     /// Records from before the beginning to the end, as far as they were kept: see
     /// [`crate::wire::decode`].
@@ -46,20 +46,20 @@ impl Recorder {
         self.names.task(tid)
     }
 
-    /// In [`Mode::Flight`]: the write progress of the buffers, which other threads may query too.
+    /// In [`RecordMode::Flight`]: the write progress of the buffers, which other threads may query too.
     pub fn buffer_progress(&self) -> Option<BufferProgress> {
-        let buffers = self.running.buffers().filter(|_| self.request.mode == Mode::Flight)?;
+        let buffers = self.running.buffers().filter(|_| self.request.mode == RecordMode::Flight)?;
         Some(BufferProgress { buffers: Arc::clone(buffers), cpus: self.request.cpus.len() as u32 })
     }
 
-    /// In [`Mode::Flight`]: the events on the CPU from `from` to `to`, copied during recording.
+    /// In [`RecordMode::Flight`]: the events on the CPU from `from` to `to`, copied during recording.
     /// Includes records slightly before `from`, so that the running task is known.
     ///
     /// `None` if the CPU is not recorded, in other modes, or if a writer was interrupted for so
     /// long that no instant without one was found: try again then. No event before the call can be
     /// missing at the end if `to` is earlier than the call.
-    pub fn window(&mut self, cpu: u16, from: MonotonicNs, to: MonotonicNs) -> Option<Window> {
-        if self.request.mode != Mode::Flight {
+    pub fn window(&mut self, cpu: u16, from: MonotonicNs, to: MonotonicNs) -> Option<FlightWindow> {
+        if self.request.mode != RecordMode::Flight {
             return None;
         }
         let slot = self.request.cpus.iter().position(|other| other == usize::from(cpu))?;
@@ -72,7 +72,7 @@ impl Recorder {
         let end = end_of(&records, to);
         records.truncate(end);
         self.seen.look(&records);
-        Some(Window { cpu, records, whole_from })
+        Some(FlightWindow { cpu, records, whole_from })
     }
 }
 

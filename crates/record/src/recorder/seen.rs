@@ -8,12 +8,12 @@ use std::collections::BTreeSet;
 const MOST: usize = 1 << 16;
 
 #[derive(Debug, Default)]
-pub(super) struct Seen {
+pub(super) struct SeenTracepoints {
     pub(super) functions: BTreeSet<u64>,
     pub(super) stacks: BTreeSet<u32>,
 }
 
-impl Seen {
+impl SeenTracepoints {
     pub(super) fn look(&mut self, mut records: &[u8]) {
         while let Some((header, rest)) = records.split_first_chunk() {
             let header = Header::read(header);

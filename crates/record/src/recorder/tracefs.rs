@@ -1,18 +1,18 @@
 //! Recording through tracefs, for kernels without BPF or users without access to it: the kernel's
 //! own buffers, in a separate instance.
 
-use crate::recorder::findings::{self, Missing};
+use crate::recorder::findings::{self, MissingTracepoints};
 use crate::request::Request;
 use crate::start_error::StartError;
 use crate::tracefs::{Instance, Tracefs};
-use crate::tracepoints::{self, NAMING, Tracepoint};
-use crate::translate::{NR_FUTEX, Recorded, Translator};
+use crate::tracepoints::{self, NAMING, TracepointTable};
+use crate::translate::{NR_FUTEX, RawRecord, Translator};
 use crate::wire;
 use punctual_core::event::NamedTracepoint;
 use punctual_core::event::{Event, EventKind, Group, Tid, TracepointFormat};
 use punctual_core::{CpuSet, Finding, MonotonicNs};
 use punctual_sys::clock;
-use punctual_traces::page::{Item, PageReader, PageShape};
+use punctual_traces::page::{PageItem, PageReader, PageShape};
 
 pub(super) const NAME: &str = "tracefs";
 
@@ -20,7 +20,7 @@ pub(super) struct TracefsRecorder {
     instance: Instance,
     shape: PageShape,
     translator: Translator,
-    cpus: Vec<Cpu>,
+    cpus: Vec<TracefsCpu>,
     groups: Vec<Group>,
     findings: Vec<Finding>,
     /// New tasks and new names on all CPUs, whatever is recorded.
@@ -28,7 +28,7 @@ pub(super) struct TracefsRecorder {
     page: Vec<u8>,
 }
 
-struct Cpu {
+struct TracefsCpu {
     number: u16,
     last: MonotonicNs,
     lost: u64,
@@ -63,7 +63,7 @@ impl TracefsRecorder {
         recorder.enable(request)?;
         for number in request.cpus.iter() {
             recorder.instance.open_pipe(number)?;
-            recorder.cpus.push(Cpu { number: number as u16, last: MonotonicNs(0), lost: 0 });
+            recorder.cpus.push(TracefsCpu { number: number as u16, last: MonotonicNs(0), lost: 0 });
         }
         recorder.instance.set("tracing_on", "1")?;
         let now = clock::monotonic();
@@ -123,7 +123,7 @@ impl TracefsRecorder {
     }
 
     fn enable(&mut self, request: &Request) -> Result<(), String> {
-        let mut missing = Missing::default();
+        let mut missing = MissingTracepoints::default();
         let mut enabled: Vec<String> = Vec::new();
         for group in Group::ALL.iter().filter(|group| request.groups.contains(group)) {
             let mut any = false;
@@ -167,7 +167,11 @@ impl TracefsRecorder {
         self.instance.set(&format!("{events}/enable"), "1")
     }
 
-    fn enable_one(&mut self, tracepoint: &Tracepoint, filter: Option<&str>) -> Result<(), String> {
+    fn enable_one(
+        &mut self,
+        tracepoint: &TracepointTable,
+        filter: Option<&str>,
+    ) -> Result<(), String> {
         let format = self.instance.tracefs().format(tracepoint.system, tracepoint.name)?;
         let events = format!("events/{}/{}", tracepoint.system, tracepoint.name);
         if let Some(filter) = filter {
@@ -201,7 +205,7 @@ impl TracefsRecorder {
             while self.naming.read(pipe, &mut self.page) {
                 let mut items = PageReader::new(&self.page, self.shape);
                 while let Some(item) = items.next(&self.page) {
-                    let Item::Record { at, from, to } = item else {
+                    let PageItem::Record { at, from, to } = item else {
                         whole = false;
                         continue;
                     };
@@ -234,10 +238,10 @@ impl TracefsRecorder {
             let mut items = PageReader::new(&self.page, self.shape);
             while let Some(item) = items.next(&self.page) {
                 match item {
-                    Item::Lost(count) => before += count.unwrap_or(1),
+                    PageItem::Lost(count) => before += count.unwrap_or(1),
                     // The kernel returns no such page; its content is lost.
-                    Item::Damaged => before += 1,
-                    Item::Record { at, from, to: end } => {
+                    PageItem::Damaged => before += 1,
+                    PageItem::Record { at, from, to: end } => {
                         let (at, record) = (MonotonicNs(at as i64), &self.page[from..end]);
                         if before > 0 {
                             lose(cpu, at, std::mem::take(&mut before), to);
@@ -256,7 +260,7 @@ impl TracefsRecorder {
 
     pub(super) fn detach(&mut self) {
         let _ = self.instance.set("tracing_on", "0");
-        let dropped = |cpu: &Cpu| {
+        let dropped = |cpu: &TracefsCpu| {
             self.instance.statistic(usize::from(cpu.number), "dropped events").unwrap_or(0)
         };
         let dropped: u64 = self.cpus.iter().map(dropped).sum();
@@ -296,11 +300,11 @@ fn translate(
     // Records of names are in separate buffers without tracepoints by name.
     let number = if cpu == NAMING_CPU { translator.by_id(id) } else { translator.of_record(id) };
     if let Some(tracepoint) = number {
-        translator.translate(tracepoint, Recorded { at, cpu, tid, record }, to, names);
+        translator.translate(tracepoint, RawRecord { at, cpu, tid, record }, to, names);
     }
 }
 
-fn lose(cpu: &mut Cpu, at: MonotonicNs, count: u64, to: &mut Vec<u8>) {
+fn lose(cpu: &mut TracefsCpu, at: MonotonicNs, count: u64, to: &mut Vec<u8>) {
     cpu.lost += count;
     wire::encode(
         &Event {
@@ -340,7 +344,7 @@ fn comms_filter(request: &Request) -> Option<String> {
 
 /// The filter of a tracepoint's events for tracefs, in its language
 /// (Documentation/trace/events.rst).
-fn filter_of(request: &Request, tracepoint: &Tracepoint) -> Option<String> {
+fn filter_of(request: &Request, tracepoint: &TracepointTable) -> Option<String> {
     let mut parts = Vec::new();
     parts.extend(comms_filter(request));
     if tracepoint.system == "raw_syscalls" {

@@ -1,6 +1,6 @@
 //! Functions of the kernel: `kernel:do_sys_openat2`, looked up in /proc/kallsyms.
 
-use super::{Function, Site, Spec, SymbolError};
+use super::{Function, FunctionSpec, Site, SymbolError};
 use punctual_core::words::nearest;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -13,12 +13,12 @@ const SYMBOLS: &str = "/proc/kallsyms";
 const MOST: usize = 64;
 
 /// Whether it refers to a kernel function.
-pub fn is_of_kernel(spec: &Spec) -> bool {
+pub fn is_of_kernel(spec: &FunctionSpec) -> bool {
     spec.object.as_deref() == Some(OBJECT)
 }
 
 /// Finds every kernel function that the specs name.
-pub fn resolve_in_kernel(specs: &[Spec]) -> Result<Vec<Function>, Vec<SymbolError>> {
+pub fn resolve_in_kernel(specs: &[FunctionSpec]) -> Result<Vec<Function>, Vec<SymbolError>> {
     let text = std::fs::read_to_string(SYMBOLS);
     let text = text.map_err(|source| vec![SymbolError::Io { path: SYMBOLS.into(), source }])?;
     let functions = functions(&text);
@@ -50,7 +50,7 @@ fn functions(text: &str) -> BTreeMap<&str, usize> {
 }
 
 fn resolve_one(
-    spec: &Spec,
+    spec: &FunctionSpec,
     functions: &BTreeMap<&str, usize>,
 ) -> Result<Vec<Function>, SymbolError> {
     // Parts of functions that compilers moved away are never called by name.
@@ -107,7 +107,7 @@ mod tests {
                         do_sys_openat2.cold\nbroken\n";
 
     fn find(spec: &str) -> Result<Vec<String>, String> {
-        let found = resolve_one(&Spec::parse(spec).unwrap(), &functions(TEXT));
+        let found = resolve_one(&FunctionSpec::parse(spec).unwrap(), &functions(TEXT));
         found
             .map(|all| all.into_iter().map(|one| one.symbol).collect())
             .map_err(|why| why.to_string())
@@ -115,10 +115,10 @@ mod tests {
 
     #[test]
     fn kernel_functions_are_found_by_name_or_pattern() {
-        assert!(is_of_kernel(&Spec::parse("kernel:x").unwrap()));
+        assert!(is_of_kernel(&FunctionSpec::parse("kernel:x").unwrap()));
         assert!(
-            !is_of_kernel(&Spec::parse("libc:x").unwrap())
-                && !is_of_kernel(&Spec::parse("kernel").unwrap())
+            !is_of_kernel(&FunctionSpec::parse("libc:x").unwrap())
+                && !is_of_kernel(&FunctionSpec::parse("kernel").unwrap())
         );
         assert_eq!(find("kernel:do_sys_openat2"), Ok(vec!["do_sys_openat2".to_owned()]));
         assert_eq!(find("kernel:ext4_*"), Ok(vec!["ext4_sync_file".to_owned()]));

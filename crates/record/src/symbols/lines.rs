@@ -35,7 +35,7 @@ pub const PLACES_MAX: usize = 4_096;
 
 /// A source line of a program.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Line {
+pub struct SourceLine {
     /// Its name in figures: `loop.c:42`.
     pub name: String,
     /// The object file.
@@ -98,8 +98,11 @@ pub fn list_lines(
 /// Finds the code of every line among these files, the program first: the first one with code of it
 /// counts. All failures are reported together.
 #[cfg(feature = "lines")]
-pub fn resolve_lines(specs: &[LineSpec], files: &[PathBuf]) -> Result<Vec<Line>, Vec<SymbolError>> {
-    let (mut lines, mut errors) = (Vec::<Line>::new(), Vec::new());
+pub fn resolve_lines(
+    specs: &[LineSpec],
+    files: &[PathBuf],
+) -> Result<Vec<SourceLine>, Vec<SymbolError>> {
+    let (mut lines, mut errors) = (Vec::<SourceLine>::new(), Vec::new());
     for spec in specs {
         match search::find(spec, files) {
             Ok(line) if lines.contains(&line) => {}
@@ -118,7 +121,10 @@ const WITHOUT_LINES: &str = "this punctual was built without the feature `lines`
 
 /// Built without support for debug information.
 #[cfg(not(feature = "lines"))]
-pub fn resolve_lines(specs: &[LineSpec], _: &[PathBuf]) -> Result<Vec<Line>, Vec<SymbolError>> {
+pub fn resolve_lines(
+    specs: &[LineSpec],
+    _: &[PathBuf],
+) -> Result<Vec<SourceLine>, Vec<SymbolError>> {
     let refused = |spec: &LineSpec| SymbolError::NoDebugInformation {
         spec: spec.text.clone(),
         why: WITHOUT_LINES.to_owned(),

@@ -38,7 +38,7 @@ pub struct Function {
 
 /// The definitions and imports of an ELF file.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Object {
+pub struct ElfObject {
     pub functions: Vec<Function>,
     /// Functions that it imports.
     pub imported: Vec<String>,
@@ -51,14 +51,14 @@ pub struct Object {
     pub build_id: Option<String>,
 }
 
-impl Object {
+impl ElfObject {
     /// Reads a file's symbols, and those of its separate debug file if installed.
-    pub fn read(path: &Path) -> Result<Object, SymbolError> {
-        Object::of_bytes(path, &read(path)?)
+    pub fn read(path: &Path) -> Result<ElfObject, SymbolError> {
+        ElfObject::of_bytes(path, &read(path)?)
     }
 
     /// The same from the content of a file.
-    pub fn of_bytes(path: &Path, data: &[u8]) -> Result<Object, SymbolError> {
+    pub fn of_bytes(path: &Path, data: &[u8]) -> Result<ElfObject, SymbolError> {
         let malformed = |why: String| SymbolError::Malformed { path: path.to_owned(), why };
         if !data.starts_with(b"\x7fELF") {
             let why = if data.starts_with(b"#!") {
@@ -68,16 +68,16 @@ impl Object {
             };
             return Err(malformed(why.to_owned()));
         }
-        Object::parse(path, data).map_err(|why| malformed(format!("a broken ELF file: {why}")))
+        ElfObject::parse(path, data).map_err(|why| malformed(format!("a broken ELF file: {why}")))
     }
 
-    pub(super) fn parse(path: &Path, data: &[u8]) -> Result<Object, elf::ParseError> {
+    pub(super) fn parse(path: &Path, data: &[u8]) -> Result<ElfObject, elf::ParseError> {
         let file = ElfBytes::<AnyEndian>::minimal_parse(data)?;
-        let mut object = Object::default();
+        let mut object = ElfObject::default();
         if !matches!(file.ehdr.e_type, ET_EXEC | ET_DYN) {
             return Ok(object);
         }
-        let code = Code::of(path, data, &file);
+        let code = CodePositions::of(path, data, &file);
         if let Some((symbols, names)) = file.dynamic_symbol_table()? {
             object.add(
                 &code,
@@ -110,7 +110,7 @@ impl Object {
 
     fn add<'a>(
         &mut self,
-        code: &Code,
+        code: &CodePositions,
         symbols: impl Iterator<Item = (&'a str, elf::symbol::Symbol)>,
     ) {
         for (name, symbol) in symbols {
@@ -128,7 +128,7 @@ impl Object {
 
     /// A debug file has the symbols at the same addresses, without the code. A broken one is
     /// ignored.
-    fn add_debug_file(&mut self, code: &Code, debug: &Path) {
+    fn add_debug_file(&mut self, code: &CodePositions, debug: &Path) {
         let Ok(data) = read(debug) else { return };
         let Ok(file) = ElfBytes::<AnyEndian>::minimal_parse(&data) else { return };
         let Ok(Some((symbols, names))) = file.symbol_table() else { return };
@@ -143,7 +143,7 @@ impl Object {
 }
 
 /// The positions of a file's code: from addresses to offsets.
-pub(super) struct Code<'data> {
+pub(super) struct CodePositions<'data> {
     path: &'data Path,
     data: &'data [u8],
     machine: u16,
@@ -151,17 +151,17 @@ pub(super) struct Code<'data> {
     sections: Vec<(u64, u64)>,
 }
 
-impl<'data> Code<'data> {
+impl<'data> CodePositions<'data> {
     pub(super) fn of(
         path: &'data Path,
         data: &'data [u8],
         file: &ElfBytes<'data, AnyEndian>,
-    ) -> Code<'data> {
+    ) -> CodePositions<'data> {
         let executable =
             |segment: &ProgramHeader| segment.p_type == PT_LOAD && segment.p_flags & PF_X != 0;
         let sections = file.section_headers().into_iter().flatten();
         let sections = sections.filter(|section| section.sh_flags & u64::from(SHF_EXECINSTR) != 0);
-        Code {
+        CodePositions {
             path,
             data,
             machine: file.ehdr.e_machine,
@@ -219,7 +219,7 @@ pub(super) fn address(segments: &[ProgramHeader], offset: u64) -> Option<u64> {
 /// The parts of a file mapped as code: offsets in it, and the address of the first one.
 pub fn executable(data: &[u8]) -> Vec<(std::ops::Range<usize>, u64)> {
     let Ok(file) = ElfBytes::<AnyEndian>::minimal_parse(data) else { return Vec::new() };
-    let segments = Code::of(Path::new(""), data, &file).segments.into_iter();
+    let segments = CodePositions::of(Path::new(""), data, &file).segments.into_iter();
     let range = |segment: ProgramHeader| {
         let begin = usize::try_from(segment.p_offset).ok()?;
         let end = begin.checked_add(usize::try_from(segment.p_filesz).ok()?)?;

@@ -1,6 +1,6 @@
 //! Resolves addresses in a process to its functions.
 
-use super::{Function, Object, lines, object};
+use super::{ElfObject, Function, lines, object};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
@@ -10,24 +10,24 @@ use std::sync::Arc;
 /// The mapped code of a process.
 #[derive(Clone, Default, Debug)]
 pub struct Mappings {
-    all: Vec<Mapping>,
+    all: Vec<ProcessMapping>,
 }
 
 /// Code that is mapped.
 #[derive(Clone, Debug)]
-pub(crate) struct Mapping {
+pub(crate) struct ProcessMapping {
     pub(crate) begin: u64,
     pub(crate) end: u64,
     /// The offset in the file.
     pub(crate) offset: u64,
     /// Empty for code outside of any file.
     file: Arc<Path>,
-    identity: Identity,
+    identity: FileIdentity,
 }
 
 /// The identity of the mapped file: its path may now belong to another one.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) enum Identity {
+pub(crate) enum FileIdentity {
     /// The stat(2) data of the mapped file itself.
     Known(Stat),
     /// It no longer has a path.
@@ -56,29 +56,29 @@ impl Stat {
     }
 }
 
-impl Identity {
+impl FileIdentity {
     fn is_at(self, path: &Path) -> bool {
         match self {
-            Identity::Known(stat) => {
+            FileIdentity::Known(stat) => {
                 std::fs::metadata(path).is_ok_and(|found| Stat::of(&found) == stat)
             }
-            Identity::Deleted => false,
-            Identity::Unknown => true,
+            FileIdentity::Deleted => false,
+            FileIdentity::Unknown => true,
         }
     }
 }
 
 /// An address in a process.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct Place {
+pub struct SymbolPlace {
     /// The file, `[vdso]`, or empty for code outside of any file.
     pub file: Arc<Path>,
     pub offset: u64,
-    identity: Identity,
+    identity: FileIdentity,
     range: (u64, u64),
 }
 
-impl Place {
+impl SymbolPlace {
     /// Whether it is in a shared library, or in the kernel's.
     pub fn is_in_library(&self) -> bool {
         let file = self.file.to_string_lossy();
@@ -94,7 +94,7 @@ impl Mappings {
         for mapping in mappings.all.iter_mut().filter(|one| one.file.has_root()) {
             // The link leads to the mapped file itself, whichever file now has its path.
             if let Ok(found) = std::fs::metadata(mapped_file(tid, (mapping.begin, mapping.end))) {
-                mapping.identity = Identity::Known(Stat::of(&found));
+                mapping.identity = FileIdentity::Known(Stat::of(&found));
             }
         }
         Some(mappings).filter(|mappings| !mappings.all.is_empty())
@@ -111,21 +111,21 @@ impl Mappings {
             let offset = hex(words.next()?)?;
             let name = words.nth(2).unwrap_or_default().trim();
             let deleted = name.strip_suffix(" (deleted)");
-            let identity = deleted.map_or(Identity::Unknown, |_| Identity::Deleted);
+            let identity = deleted.map_or(FileIdentity::Unknown, |_| FileIdentity::Deleted);
             let file = Path::new(deleted.unwrap_or(name)).into();
-            Some(Mapping { begin, end, offset, file, identity })
+            Some(ProcessMapping { begin, end, offset, file, identity })
         };
         Mappings { all: text.lines().filter_map(line).collect() }
     }
 
     #[cfg(feature = "lines")]
-    pub(crate) fn all(&self) -> &[Mapping] {
+    pub(crate) fn all(&self) -> &[ProcessMapping] {
         &self.all
     }
 
-    pub fn place(&self, address: u64) -> Option<Place> {
+    pub fn place(&self, address: u64) -> Option<SymbolPlace> {
         let of = self.all.iter().find(|of| (of.begin..of.end).contains(&address))?;
-        Some(Place {
+        Some(SymbolPlace {
             file: of.file.clone(),
             offset: of.offset + (address - of.begin),
             identity: of.identity,
@@ -140,9 +140,9 @@ fn mapped_file(tid: u32, (begin, end): (u64, u64)) -> PathBuf {
 }
 
 #[cfg(feature = "lines")]
-impl Mapping {
+impl ProcessMapping {
     /// Identifies the mapped file.
-    pub(crate) fn key(&self) -> (Arc<Path>, Identity) {
+    pub(crate) fn key(&self) -> (Arc<Path>, FileIdentity) {
         (self.file.clone(), self.identity)
     }
 
@@ -172,16 +172,16 @@ pub struct SourceFrame {
 #[derive(Default)]
 pub struct FunctionNames {
     /// `None`: the path now belongs to another file.
-    files: BTreeMap<(PathBuf, Identity), Option<Vec<Function>>>,
+    files: BTreeMap<(PathBuf, FileIdentity), Option<Vec<Function>>>,
     /// The functions with lines of the places that were looked up.
-    lines: BTreeMap<Place, Vec<SourceFrame>>,
+    lines: BTreeMap<SymbolPlace, Vec<SourceFrame>>,
 }
 
 impl FunctionNames {
     /// Looks up the source lines of these places, each file's at once: its debug information may be
     /// large.
-    pub fn find_lines(&mut self, places: impl IntoIterator<Item = Place>, tid: u32) {
-        let mut of_files: BTreeMap<_, BTreeSet<Place>> = BTreeMap::new();
+    pub fn find_lines(&mut self, places: impl IntoIterator<Item = SymbolPlace>, tid: u32) {
+        let mut of_files: BTreeMap<_, BTreeSet<SymbolPlace>> = BTreeMap::new();
         for place in places.into_iter().filter(|place| !self.lines.contains_key(place)) {
             of_files.entry((place.file.clone(), place.identity)).or_default().insert(place);
         }
@@ -202,7 +202,7 @@ impl FunctionNames {
     }
 
     /// The functions at a place: what is inlined there first, with lines where they were found.
-    pub fn frames(&mut self, place: &Place, tid: u32) -> Vec<SourceFrame> {
+    pub fn frames(&mut self, place: &SymbolPlace, tid: u32) -> Vec<SourceFrame> {
         match self.lines.get(place) {
             Some(frames) if !frames.is_empty() => frames.clone(),
             _ => vec![SourceFrame { function: self.name(place, tid), line: None }],
@@ -212,7 +212,7 @@ impl FunctionNames {
     /// The function at a place, without its parameters; the file and the offset if the file does
     /// not name it, or no longer exists. `tid`: a thread that sees the file, as it may have its own
     /// root.
-    pub fn name(&mut self, place: &Place, tid: u32) -> String {
+    pub fn name(&mut self, place: &SymbolPlace, tid: u32) -> String {
         let file = place.file.to_string_lossy();
         if !file.starts_with('/') {
             let is_named = !file.is_empty();
@@ -232,20 +232,20 @@ impl FunctionNames {
 
 /// The functions of the mapped file as the thread sees it: by its path or, if another file has
 /// that, as long as the thread exists.
-fn functions_of(place: &Place, tid: u32) -> Option<Vec<Function>> {
+fn functions_of(place: &SymbolPlace, tid: u32) -> Option<Vec<Function>> {
     let all = files_of(&place.file, place.identity, place.range, tid);
     all.first()?;
-    let read = all.iter().find_map(|path| Object::read(path).ok());
+    let read = all.iter().find_map(|path| ElfObject::read(path).ok());
     Some(read.map(|object| object.functions).unwrap_or_default())
 }
 
 /// The paths at which this thread's process finds that very file.
-fn files_of(file: &Path, identity: Identity, range: (u64, u64), tid: u32) -> Vec<PathBuf> {
+fn files_of(file: &Path, identity: FileIdentity, range: (u64, u64), tid: u32) -> Vec<PathBuf> {
     let seen_by_it = PathBuf::from(format!("/proc/{tid}/root{}", file.display()));
     let by_path = [seen_by_it, file.to_path_buf()];
     let mut all: Vec<PathBuf> = by_path.into_iter().filter(|path| identity.is_at(path)).collect();
     let mapped = mapped_file(tid, range);
-    let is_mapped = matches!(identity, Identity::Known(_)) && identity.is_at(&mapped);
+    let is_mapped = matches!(identity, FileIdentity::Known(_)) && identity.is_at(&mapped);
     all.extend(is_mapped.then_some(mapped));
     all
 }
@@ -296,18 +296,18 @@ mod tests {
         let (place, mut names) = (mappings.place(address + 1).unwrap(), FunctionNames::default());
         let name = names.name(&place, std::process::id());
         assert!(name.ends_with("place::tests::a_function_here"), "{name}");
-        let of = |file: &str, offset, identity| Place {
+        let of = |file: &str, offset, identity| SymbolPlace {
             file: Path::new(file).into(),
             offset,
             identity,
             range: (0, 0),
         };
-        let vdso = of("[vdso]", 7, Identity::Unknown);
+        let vdso = of("[vdso]", 7, FileIdentity::Unknown);
         assert_eq!(names.name(&vdso, 1), "[vdso]");
-        let nowhere = of("/nowhere/lib.so", 0x17, Identity::Unknown);
+        let nowhere = of("/nowhere/lib.so", 0x17, FileIdentity::Unknown);
         assert_eq!(names.name(&nowhere, 1), "lib.so+0x17");
         assert!(vdso.is_in_library() && nowhere.is_in_library() && !place.is_in_library());
-        let deleted = of("/proc/self/exe", 0x17, Identity::Deleted);
+        let deleted = of("/proc/self/exe", 0x17, FileIdentity::Deleted);
         assert_eq!(names.name(&deleted, 1), "exe (replaced)+0x17");
     }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 /// A function as named on the command line.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Spec {
+pub struct FunctionSpec {
     pub text: String,
     /// The file's name, if given: a path, `libc`, `libc.so.6`, or the program's name.
     pub object: Option<String>,
@@ -16,9 +16,9 @@ pub struct Spec {
     pub function: String,
 }
 
-impl Spec {
+impl FunctionSpec {
     /// Parses `[FILE:]FUNCTION`. Two colons belong to the name of a C++ or Rust function.
-    pub fn parse(text: &str) -> Result<Spec, SymbolError> {
+    pub fn parse(text: &str) -> Result<FunctionSpec, SymbolError> {
         let wrong = |why| SymbolError::Spec { spec: text.to_owned(), why };
         let (object, function) = match single_colon(text) {
             Some(at) => (Some(&text[..at]), &text[at + 1..]),
@@ -37,7 +37,7 @@ impl Spec {
             ),
             _ => None,
         };
-        Ok(Spec {
+        Ok(FunctionSpec {
             text: text.to_owned(),
             object: object.map(str::to_owned),
             path,

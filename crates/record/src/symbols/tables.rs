@@ -1,6 +1,6 @@
 //! The unwind tables of an ELF file.
 
-use super::object::{self, Code};
+use super::object::{self, CodePositions};
 use elf::ElfBytes;
 use elf::endian::AnyEndian;
 use elf::segment::ProgramHeader;
@@ -40,7 +40,7 @@ impl Tables {
             debug_frame: section(".debug_frame"),
             text: range(".text"),
             got: range(".got"),
-            segments: Code::of(Path::new(""), data, &file).segments,
+            segments: CodePositions::of(Path::new(""), data, &file).segments,
         })
     }
 

@@ -11,7 +11,7 @@ fn libc() -> PathBuf {
 }
 
 fn find(spec: &str, files: &[PathBuf]) -> Result<Vec<Function>, Vec<SymbolError>> {
-    resolve(&[Spec::parse(spec).unwrap()], files)
+    resolve(&[FunctionSpec::parse(spec).unwrap()], files)
 }
 
 fn message(spec: &str, files: &[PathBuf]) -> String {
@@ -85,10 +85,10 @@ fn missing_functions_are_refused_with_the_likely_reason() {
     assert!(
         message("memcpy", &files).contains("resolver (IFUNC)") || cfg!(not(target_arch = "x86_64"))
     );
-    assert!(Spec::parse("libc:").unwrap_err().to_string().contains("empty"));
-    assert!(Spec::parse(":f").unwrap_err().to_string().contains("empty"));
+    assert!(FunctionSpec::parse("libc:").unwrap_err().to_string().contains("empty"));
+    assert!(FunctionSpec::parse(":f").unwrap_err().to_string().contains("empty"));
     assert!(
-        Spec::parse("/nowhere/at/all:f")
+        FunctionSpec::parse("/nowhere/at/all:f")
             .unwrap_err()
             .to_string()
             .contains("cannot read /nowhere/at/all")
@@ -104,8 +104,8 @@ fn files_that_are_no_program_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     let script = dir.path().join("script");
     std::fs::write(&script, "#!/bin/sh\n").unwrap();
-    assert!(Object::read(&script).unwrap_err().to_string().contains("a script"));
-    assert!(Object::read(dir.path()).unwrap_err().to_string().contains("not a regular file"));
+    assert!(ElfObject::read(&script).unwrap_err().to_string().contains("a script"));
+    assert!(ElfObject::read(dir.path()).unwrap_err().to_string().contains("not a regular file"));
 }
 
 #[test]
@@ -126,15 +126,15 @@ proptest! {
         if let Some(place) = data.get_mut(at) {
             *place = byte;
         }
-        let _ = Object::parse(Path::new("x"), &data);
+        let _ = ElfObject::parse(Path::new("x"), &data);
     }
 
     #[test]
     fn no_spec_panics_and_stars_fit_everything(text in "\\PC{0,40}", name in "\\PC{0,40}") {
-        let _ = Spec::parse(&text);
-        prop_assert!(Spec::parse("*").unwrap().fits_name(&name));
+        let _ = FunctionSpec::parse(&text);
+        prop_assert!(FunctionSpec::parse("*").unwrap().fits_name(&name));
         if !name.trim().is_empty() && !name.contains([':', '*', '?']) {
-            prop_assert!(Spec::parse(&name).unwrap().fits_name(&name));
+            prop_assert!(FunctionSpec::parse(&name).unwrap().fits_name(&name));
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Unwinds by the tables of the mapped files.
 
 use super::{StackCopy, UserStack};
-use crate::symbols::{Identity, Mapping, Mappings, Tables};
+use crate::symbols::{FileIdentity, Mappings, ProcessMapping, Tables};
 use framehop::{
     CacheNative, ExplicitModuleSectionInfo, MayAllocateDuringUnwind, Module, UnwindRegsNative,
     Unwinder as _, UnwinderNative,
@@ -18,7 +18,7 @@ const PROCESSES: usize = 64;
 #[derive(Default)]
 pub struct Unwinder {
     processes: BTreeMap<u32, Process>,
-    files: BTreeMap<(Arc<Path>, Identity), Option<Tables>>,
+    files: BTreeMap<(Arc<Path>, FileIdentity), Option<Tables>>,
 }
 
 struct Process {
@@ -99,7 +99,7 @@ fn registers(copy: &StackCopy) -> UnwindRegsNative {
 }
 
 /// The mapped code, with its tables at the addresses at which the process has them.
-fn module(mapping: &Mapping, tables: &Tables) -> Option<Module<Bytes>> {
+fn module(mapping: &ProcessMapping, tables: &Tables) -> Option<Module<Bytes>> {
     // Where the file's address 0 is; of a program that cannot be moved, 0.
     let base = mapping.begin.wrapping_sub(tables.address(mapping.offset)?);
     let range = |(from, bytes): &(u64, Bytes)| *from..from.saturating_add(bytes.len() as u64);

@@ -134,9 +134,9 @@ impl Iterator for Decode<'_> {
                 Err(problem) => {
                     let (kind, words) = (header.kind, header.words);
                     return Some(Err(match problem {
-                        Problem::Kind => WireError::UnknownKind { at, kind },
-                        Problem::Size => WireError::WrongSize { at, kind, words },
-                        Problem::Value => WireError::WrongValue { at, kind },
+                        WireProblem::Kind => WireError::UnknownKind { at, kind },
+                        WireProblem::Size => WireError::WrongSize { at, kind, words },
+                        WireProblem::Value => WireError::WrongValue { at, kind },
                     }));
                 }
             }
@@ -144,7 +144,7 @@ impl Iterator for Decode<'_> {
     }
 }
 
-enum Problem {
+enum WireProblem {
     Kind,
     Size,
     Value,
@@ -152,8 +152,8 @@ enum Problem {
 
 /// A payload of exactly the size of its structure.
 #[inline(always)]
-fn exact<const N: usize>(payload: &[u8]) -> Result<&[u8; N], Problem> {
-    payload.try_into().map_err(|_| Problem::Size)
+fn exact<const N: usize>(payload: &[u8]) -> Result<&[u8; N], WireProblem> {
+    payload.try_into().map_err(|_| WireProblem::Size)
 }
 
 macro_rules! read {
@@ -168,10 +168,10 @@ fn prio(on_wire: u8) -> i16 {
 
 /// `Ok(None)` for records that are not events.
 #[inline]
-fn what(kind: u8, payload: &[u8]) -> Result<Option<EventKind>, Problem> {
+fn what(kind: u8, payload: &[u8]) -> Result<Option<EventKind>, WireProblem> {
     let number = || Ok(read!(Number, payload).number);
-    let small = || number().and_then(|number| u8::try_from(number).map_err(|_| Problem::Value));
-    let address = || Ok::<_, Problem>(read!(Address, payload).address);
+    let small = || number().and_then(|number| u8::try_from(number).map_err(|_| WireProblem::Value));
+    let address = || Ok::<_, WireProblem>(read!(Address, payload).address);
     Ok(Some(match u64::from(kind) {
         wire::SWITCH => {
             let r = read!(Switch, payload);
@@ -216,7 +216,7 @@ fn what(kind: u8, payload: &[u8]) -> Result<Option<EventKind>, Problem> {
         wire::SOFTIRQ_ENTRY => EventKind::SoftirqEntry { vector: small()? },
         wire::SOFTIRQ_EXIT => EventKind::SoftirqExit { vector: small()? },
         wire::IPI_SEND => {
-            EventKind::IpiSend { target: u16::try_from(number()?).map_err(|_| Problem::Value)? }
+            EventKind::IpiSend { target: u16::try_from(number()?).map_err(|_| WireProblem::Value)? }
         }
         wire::IDLE => match number()? {
             u32::MAX => EventKind::IdleExit,
@@ -235,7 +235,7 @@ fn what(kind: u8, payload: &[u8]) -> Result<Option<EventKind>, Problem> {
         }
         wire::SIGNAL => {
             let r = read!(Signal, payload);
-            let signal = u8::try_from(r.signal).map_err(|_| Problem::Value)?;
+            let signal = u8::try_from(r.signal).map_err(|_| WireProblem::Value)?;
             EventKind::Signal { task: Tid(r.task), signal }
         }
         wire::HRTIMER_CANCEL => EventKind::HrtimerCancel { timer: address()? },
@@ -296,7 +296,7 @@ fn what(kind: u8, payload: &[u8]) -> Result<Option<EventKind>, Problem> {
         wire::PAGE_ALLOC => {
             let r = read!(PageAlloc, payload);
             EventKind::PageAlloc {
-                order: u8::try_from(r.order).map_err(|_| Problem::Value)?,
+                order: u8::try_from(r.order).map_err(|_| WireProblem::Value)?,
                 page: r.page,
             }
         }
@@ -360,7 +360,7 @@ fn what(kind: u8, payload: &[u8]) -> Result<Option<EventKind>, Problem> {
         }
         wire::TRACEPOINT => {
             let r = read!(Tracepoint, payload);
-            let bytes = r.record.get(..r.bytes as usize).ok_or(Problem::Value)?;
+            let bytes = r.record.get(..r.bytes as usize).ok_or(WireProblem::Value)?;
             EventKind::Tracepoint {
                 tracepoint: TracepointId(r.tracepoint),
                 record: RecordBytes::new(bytes),
@@ -380,7 +380,7 @@ fn what(kind: u8, payload: &[u8]) -> Result<Option<EventKind>, Problem> {
         wire::POINT => {
             let r = read!(Point, payload);
             if r.count > 2 {
-                return Err(Problem::Value);
+                return Err(WireProblem::Value);
             }
             EventKind::Point {
                 point: PointId(r.point),
@@ -408,21 +408,21 @@ fn what(kind: u8, payload: &[u8]) -> Result<Option<EventKind>, Problem> {
             EventKind::Lost { count: r.count, since: MonotonicNs(r.since as i64) }
         }
         wire::NAME | wire::RAW => return Ok(None),
-        _ => return Err(Problem::Kind),
+        _ => return Err(WireProblem::Kind),
     }))
 }
 
-fn wakeup(payload: &[u8], new: bool) -> Result<EventKind, Problem> {
+fn wakeup(payload: &[u8], new: bool) -> Result<EventKind, WireProblem> {
     let r = read!(Wake, payload);
     Ok(EventKind::Wakeup { task: Tid(r.task), prio: prio(r.prio), target: r.target, new })
 }
 
-fn point_kind(kind: u8) -> Result<PointKind, Problem> {
+fn point_kind(kind: u8) -> Result<PointKind, WireProblem> {
     match kind {
         0 => Ok(PointKind::Point),
         1 => Ok(PointKind::Begin),
         2 => Ok(PointKind::End),
-        _ => Err(Problem::Value),
+        _ => Err(WireProblem::Value),
     }
 }
 

@@ -4,8 +4,8 @@ use crate::common::{bind, gettid, now, online, set_fifo, sleep_until};
 use punctual_core::cycle::{Cycle, LockEvidence, WokenBy};
 use punctual_core::{CauseKind, Nanos, Policy};
 use punctual_record::attach::Attacher;
-use punctual_sys::attributes::{self, Deadline, Scheduling};
-use punctual_sys::futex::{self, Scope};
+use punctual_sys::attributes::{self, DeadlineAttributes, Scheduling};
+use punctual_sys::futex::{self, FutexScope};
 use punctual_sys::signals;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, Ordering};
 use std::sync::mpsc;
@@ -324,7 +324,7 @@ fn each_pending_signal_of_a_posix_timer_has_a_cycle() {
 
 /// The calling thread becomes one of SCHED_DEADLINE.
 fn set_deadline(runtime: Nanos, period: Nanos) -> std::io::Result<()> {
-    let deadline = Some(Deadline { runtime, deadline: period, period });
+    let deadline = Some(DeadlineAttributes { runtime, deadline: period, period });
     attributes::set_scheduling(
         0,
         &Scheduling { deadline, ..Scheduling::new(Policy::Deadline, None) },
@@ -473,14 +473,14 @@ impl FutexLock {
             if self.0[0].swap(2, Ordering::Acquire) == 0 {
                 return;
             }
-            let _ = futex::wait(&self.0[0], 2, Scope::Shared, None);
+            let _ = futex::wait(&self.0[0], 2, FutexScope::Shared, None);
             seen = Err(0);
         }
     }
 
     fn unlock(&self) {
         if self.0[0].swap(0, Ordering::Release) == 2 {
-            futex::wake(&self.0[0], 1, Scope::Shared).unwrap();
+            futex::wake(&self.0[0], 1, FutexScope::Shared).unwrap();
         }
     }
 }

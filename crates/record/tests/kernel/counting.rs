@@ -2,12 +2,12 @@
 
 use crate::common::gettid;
 use crate::common::switches;
-use punctual_record::count::{Counters, Counts, Kind, Tasks};
+use punctual_record::count::{CountKind, CountTotals, CountedTasks, RunningCounters};
 use std::time::Duration;
 
-fn count(kinds: &[Kind], work: impl FnOnce()) -> Option<Counts> {
+fn count(kinds: &[CountKind], work: impl FnOnce()) -> Option<CountTotals> {
     let me = gettid().0;
-    let counters = match Counters::start(&Tasks::Processes(vec![me]), kinds) {
+    let counters = match RunningCounters::start(&CountedTasks::Processes(vec![me]), kinds) {
         Ok(counters) => counters,
         Err(why) => {
             println!("SKIPPED: {why}");
@@ -22,7 +22,7 @@ fn count(kinds: &[Kind], work: impl FnOnce()) -> Option<Counts> {
 #[test]
 fn counts_of_system_calls_and_switches_are_exact() {
     let mut kernel = (0, 0);
-    let Some(counts) = count(&[Kind::Syscalls, Kind::Switches], || {
+    let Some(counts) = count(&[CountKind::Syscalls, CountKind::Switches], || {
         let before = switches();
         for _ in 0..100 {
             // SAFETY: takes nothing, cannot fail.
@@ -50,7 +50,7 @@ fn counts_of_system_calls_and_switches_are_exact() {
 #[test]
 fn touched_pages_are_counted_as_allocations_and_faults() {
     const PAGES: usize = 200;
-    let Some(counts) = count(&[Kind::Pages, Kind::Faults], || {
+    let Some(counts) = count(&[CountKind::Pages, CountKind::Faults], || {
         // SAFETY: a new mapping, written within its bounds, and unmapped.
         unsafe {
             let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;

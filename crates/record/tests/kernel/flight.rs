@@ -3,7 +3,7 @@
 use crate::common::{a_cpu, gettid, named_thread_on, start};
 use punctual_core::event::{Event, EventKind, Group, Tid};
 use punctual_core::{CpuSet, MonotonicNs};
-use punctual_record::{Backend, Mode, Request, wire};
+use punctual_record::{Backend, RecordMode, Request, wire};
 use punctual_sys::clock;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -18,7 +18,7 @@ fn turn() -> MutexGuard<'static, ()> {
 fn request(backend: Backend) -> Request {
     let mut request = Request::new(&[Group::Syscall], CpuSet::single(a_cpu()));
     request.backend = backend;
-    request.mode = Mode::Flight;
+    request.mode = RecordMode::Flight;
     request.buffer = 64 << 10;
     request.syscalls = vec![libc::SYS_getppid as u32, libc::SYS_getuid as u32];
     request
@@ -119,7 +119,7 @@ fn with_timers_only_interrupts_record_the_interrupted_system_call() {
     let _turn = turn();
     let groups = [Group::Sched, Group::Irq, Group::Vectors, Group::Hrtimer, Group::Idle];
     let mut request = Request::new(&groups, CpuSet::single(a_cpu()));
-    (request.mode, request.timers_only, request.backend) = (Mode::Flight, true, Backend::Btf);
+    (request.mode, request.timers_only, request.backend) = (RecordMode::Flight, true, Backend::Btf);
     let Some(mut recorder) = start(request) else { return };
     let cpu = a_cpu();
     let (from, mut tid) = (clock::monotonic(), Tid(0));

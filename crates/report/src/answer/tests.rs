@@ -4,9 +4,9 @@ fn time(ns: f64) -> String {
     format!("{} µs", crate::format::micros_f64(ns))
 }
 
-fn delay(cause: CauseKind, who: Option<&str>, share: f64) -> Delay {
+fn delay(cause: CauseKind, who: Option<&str>, share: f64) -> AnsweredDelay {
     let (cause, words) = (cause.id().to_owned(), cause.words().to_owned());
-    Delay { cause, words, who: who.map(str::to_owned), share }
+    AnsweredDelay { cause, words, who: who.map(str::to_owned), share }
 }
 
 #[test]

@@ -4,11 +4,11 @@
 use super::{Document, Item, Mark, Title};
 use crate::format::counted;
 use crate::html::plot::Plot;
-use crate::html::scatter::{Line, Scatter, Side};
+use crate::html::scatter::{Scatter, ScatterLine, ScatterSide};
 use crate::sentence::hunt as words;
 use crate::tables::{Face, Tone, hunt as tables};
 use punctual_bundle::Timebase;
-use punctual_bundle::hunt::{HuntCause, HuntDocument, HuntFailure, Trial};
+use punctual_bundle::hunt::{HuntCause, HuntDocument, HuntFailure, HuntTrial};
 use punctual_bundle::summary::VerdictWord;
 
 /// Causes besides the worst sample, and failures, that a terminal shows.
@@ -74,12 +74,12 @@ fn least(number: u64, cause: &HuntCause, directory: &str) -> Item {
 
 /// The result of each trial, and the longest so far.
 fn drawings(hunt: &HuntDocument) -> impl Iterator<Item = Plot> {
-    let over = |title: &str, unit: &str, of: &dyn Fn(&Trial) -> Option<f64>| {
+    let over = |title: &str, unit: &str, of: &dyn Fn(&HuntTrial) -> Option<f64>| {
         let points = hunt.trials.iter().filter_map(|one| Some((one.number as f64, of(one)?)));
         let points: Vec<(f64, f64)> = points.collect();
         let caption = format!("{title}, by trial; the line is the longest so far");
-        let sides = [Side::new("trial", "count"), Side::new(title, unit)];
-        Scatter::of(caption, &sides[0], &sides[1], &points, Line::Largest)
+        let sides = [ScatterSide::new("trial", "count"), ScatterSide::new(title, unit)];
+        Scatter::of(caption, &sides[0], &sides[1], &points, ScatterLine::Largest)
     };
     let disabled = over("longest with interrupts disabled, instructions", "count", &|trial| {
         trial.irqs_disabled.map(|length| length as f64)

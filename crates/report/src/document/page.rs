@@ -7,7 +7,7 @@ use crate::html::page::{STYLE, fill, policy, style};
 use crate::html::plot::Plot;
 use crate::html::table::{Table, capital, captioned, class};
 use crate::html::text::{clip, name};
-use crate::html::{BUILT, Drawing, HtmlError};
+use crate::html::{BUILT, HtmlError, PlotDrawing};
 use crate::tables::{self, Face, Tone};
 use minijinja::Value;
 use punctual_core::{Finding, Severity};
@@ -59,7 +59,7 @@ enum Block<'a> {
     List { items: Vec<Listed>, is_numbered: bool, more: usize },
     Table { table: Table, title: String, look: Look, is_timed: bool },
     Plots { plots: &'a [Plot] },
-    Curves { drawing: &'a Drawing, reduced: &'a str },
+    Curves { drawing: &'a PlotDrawing, reduced: &'a str },
     Findings { warnings: Vec<Warning> },
 }
 

@@ -3,7 +3,7 @@
 use super::{Document, Item, Mark, Title};
 use crate::format::counted;
 use crate::html::plot::Plot;
-use crate::html::scatter::{Line, Scatter, Side};
+use crate::html::scatter::{Scatter, ScatterLine, ScatterSide};
 use crate::html::text::name;
 use crate::tables::{Face, Tone, trend as tables};
 use crate::verdict::baseline;
@@ -70,9 +70,9 @@ fn drawing(figure: &TrendFigure) -> Option<Scatter> {
         .map(|level| (level.runs.map(|run| run as f64 + 0.5), level.median))
         .collect();
     let title = name(&figure.name);
-    let across = Side::new("run", "count");
-    let upwards = Side::new(&title, if figure.is_time { "ns" } else { "count" });
+    let across = ScatterSide::new("run", "count");
+    let upwards = ScatterSide::new(&title, if figure.is_time { "ns" } else { "count" });
     let newest = figure.levels.last().and_then(|level| tables::change(figure, level));
     let caption = newest.map_or_else(|| title.clone(), |change| format!("{title}: {change}"));
-    Scatter::of(caption, &across, &upwards, &points, Line::Levels(&levels))
+    Scatter::of(caption, &across, &upwards, &points, ScatterLine::Levels(&levels))
 }

@@ -6,7 +6,7 @@ use crate::html::plot::{Effect, Forest, Plot};
 use crate::sentence::tune as words;
 use crate::tables::{Face, Tone, tune as tables};
 use punctual_bundle::Timebase;
-use punctual_bundle::tune::{Answer, Ratio, TuningDocument};
+use punctual_bundle::tune::{EffectFactor, TuneAnswer, TuningDocument};
 
 /// Settings that can be tried, each with its risk, a condition and its value; and omitted ones with
 /// the reason.
@@ -24,7 +24,7 @@ pub fn tune_settings<'a>(
 pub fn tune(tuning: &TuningDocument, directory: &str) -> Document {
     let title = format!("tuning of {}", tuning.experiment);
     let mut document = Document::new("tune", title, Timebase::Own);
-    let is_better = tuning.set.as_ref().is_some_and(|set| set.answer == Answer::Better);
+    let is_better = tuning.set.as_ref().is_some_and(|set| set.answer == TuneAnswer::Better);
     let tone = if is_better { Tone::Good } else { Tone::Strong };
     document.paragraph(tone, words::answer(tuning), [0, 2]);
     document.text(Tone::Faint, words::extent(tuning));
@@ -70,7 +70,7 @@ fn not_tried<'a>(
 
 /// The effects of the settings, and of the set; `None` if there is none.
 fn forest(tuning: &TuningDocument) -> Option<Forest> {
-    let row = |name: &str, answer: Answer, effect: Option<&Ratio>| Effect {
+    let row = |name: &str, answer: TuneAnswer, effect: Option<&EffectFactor>| Effect {
         name: name.to_owned(),
         tone: tables::sign(answer).1,
         answer: answer.words(),

@@ -8,7 +8,7 @@ use punctual_bundle::summary::{
 };
 
 /// A verdict on one thing.
-pub struct Case<'a> {
+pub struct ExportedCase<'a> {
     /// Its phase; `None` for the whole run.
     pub phase: Option<&'a PhaseSummary>,
     /// Its subject: `phase/series`, `phase/load`, a phase, `run`.
@@ -45,13 +45,13 @@ const RUN: &str = "run";
 
 /// All cases: failed proofs first, then phase by phase, then the rest. A case fails exactly if the
 /// exit code of the run is not 0.
-pub fn cases(summary: &Summary) -> Vec<Case<'_>> {
+pub fn cases(summary: &Summary) -> Vec<ExportedCase<'_>> {
     let reasons = || summary.verdict.against();
     let proofs = reasons().filter(|reason| matches!(reason, Reason::NotAsAsked { .. }));
-    let mut all: Vec<Case<'_>> = proofs.map(|reason| of(reason, summary)).collect();
+    let mut all: Vec<ExportedCase<'_>> = proofs.map(|reason| of(reason, summary)).collect();
     for phase in &summary.phases {
         for series in &phase.series {
-            all.extend(series.requirements.iter().map(|stated| Case {
+            all.extend(series.requirements.iter().map(|stated| ExportedCase {
                 phase: Some(phase),
                 place: format!("{}/{}", phase.name, series.name),
                 name: stated.requirement.clone(),
@@ -67,7 +67,7 @@ pub fn cases(summary: &Summary) -> Vec<Case<'_>> {
     all
 }
 
-fn of<'a>(reason: &Reason, summary: &'a Summary) -> Case<'a> {
+fn of<'a>(reason: &Reason, summary: &'a Summary) -> ExportedCase<'a> {
     let (place, name) = match reason {
         Reason::Requirement { place, requirement, .. } => (place.clone(), requirement.clone()),
         Reason::Limit { limit, .. } => ("recording".to_owned(), limit.clone()),
@@ -106,5 +106,5 @@ fn of<'a>(reason: &Reason, summary: &'a Summary) -> Case<'a> {
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     };
     let phase = summary.phases.iter().find(is_in);
-    Case { phase, place, name, result, requirement: None, why }
+    ExportedCase { phase, place, name, result, requirement: None, why }
 }

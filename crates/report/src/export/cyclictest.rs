@@ -30,7 +30,7 @@ const DATE: &str = "%a, %d %b %Y %H:%M:%S %z";
 
 /// The file of `--json`. Unknown fields are omitted.
 #[derive(Serialize)]
-struct Document {
+struct CyclictestDocument {
     file_version: u32,
     #[serde(rename = "cmdline:")]
     cmdline: &'static str,
@@ -46,12 +46,12 @@ struct Document {
     sysinfo: BTreeMap<&'static str, Value>,
     num_threads: usize,
     resolution_in_ns: u8,
-    thread: Ordered<Thread>,
+    thread: Ordered<CyclictestThread>,
 }
 
 /// A thread, with the name and the scheduling of its series added to cyclictest's fields.
 #[derive(Serialize)]
-struct Thread {
+struct CyclictestThread {
     histogram: Ordered<u64>,
     cycles: u64,
     min: i64,
@@ -82,7 +82,7 @@ pub fn write_json(bundle: &Bundle, out: &mut dyn Write) -> io::Result<()> {
         .iter()
         .enumerate()
         .map(|(k, (phase, series))| (k as u64, thread(phase, series, fine)));
-    let document = Document {
+    let document = CyclictestDocument {
         file_version: 1,
         cmdline: "punctual export --format cyclictest-json",
         version: format!("punctual {}", bundle.manifest.punctual),
@@ -99,7 +99,7 @@ pub fn write_json(bundle: &Bundle, out: &mut dyn Write) -> io::Result<()> {
     out.write_all(b"\n")
 }
 
-fn thread(phase: &str, series: &Series, fine: bool) -> Thread {
+fn thread(phase: &str, series: &Series, fine: bool) -> CyclictestThread {
     let (meta, data) = (&series.meta, &series.state.data);
     let unit = if fine { 1 } else { 1_000 };
     let whole = |latency: Option<Nanos>| latency.map_or(0, |latency| latency.ns().max(0) / unit);
@@ -109,7 +109,7 @@ fn thread(phase: &str, series: &Series, fine: bool) -> Thread {
         micros::occupied(&data.exact)
     };
     let mean = data.mean().unwrap_or(0.0).max(0.0) / unit as f64;
-    Thread {
+    CyclictestThread {
         histogram: Ordered(with_negative(bins, data.exact.below)),
         cycles: data.count(),
         min: whole(data.min),

@@ -2,7 +2,7 @@
 //! causes of each sample.
 
 use super::{ExportError, RecordingInput, perfetto};
-use crate::marks::{Detail, Lane, Mark, SLOTS, Shape};
+use crate::marks::{Detail, Extent, Lane, Mark, SLOTS};
 use crate::sentence::explain::{title, who};
 use punctual_bundle::Timebase;
 use punctual_core::{Event, MonotonicNs, Names, Tid};
@@ -24,7 +24,7 @@ pub fn export_explained(
     events.dedup();
     let mut latest: Vec<&Explained> = all.samples.iter().collect();
     latest.sort_by_key(|sample| sample.explanation.interval.due);
-    let mut slots = Slots::default();
+    let mut slots = LaneEnds::default();
     let marks: Vec<Mark<'_>> = latest
         .iter()
         .flat_map(|sample| causes(&sample.explanation, slots.free(sample), &all.names))
@@ -35,9 +35,9 @@ pub fn export_explained(
 
 /// The end of the last span in each lane of each thread.
 #[derive(Default)]
-struct Slots(HashMap<Tid, Vec<MonotonicNs>>);
+struct LaneEnds(HashMap<Tid, Vec<MonotonicNs>>);
 
-impl Slots {
+impl LaneEnds {
     /// A lane in which nothing overlaps this sample; samples come in the order of their beginnings.
     fn free(&mut self, sample: &Explained) -> u8 {
         let late = sample.explanation.interval;
@@ -63,7 +63,7 @@ fn causes<'a>(explanation: &Explanation, slot: u8, names: &'a Names) -> Vec<Mark
         };
         let mut details = vec![("evidence (events)", Detail::Number(part.evidence.len() as i64))];
         details.extend(part.cpu.map(|cpu| ("CPU", Detail::Number(cpu.into()))));
-        Mark::new(lane, name, Shape::Span(part.from, part.to)).with(details)
+        Mark::new(lane, name, Extent::Span(part.from, part.to)).with(details)
     };
     explanation.parts.iter().map(mark).collect()
 }

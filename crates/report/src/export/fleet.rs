@@ -7,7 +7,7 @@ mod read;
 mod rows;
 mod table;
 
-pub use read::{ORIGIN, Selection, StoredRun, select};
+pub use read::{ORIGIN, RunSelection, TableRun, select};
 
 use super::ExportError;
 use parquet::file::reader::{FileReader, SerializedFileReader};
@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 
 /// The partition of a bundle, read before the bundle itself.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct Partition {
+pub struct FleetPartition {
     /// The day on which the run began, UTC: `2026-11-23`.
     pub day: String,
     /// The machine, in characters that every engine accepts in a path.
@@ -48,9 +48,9 @@ pub struct LabRun<'a> {
     pub seed: Option<u64>,
 }
 
-impl Partition {
+impl FleetPartition {
     /// The partition of a bundle; `machine` is used if the bundle names none.
-    pub fn of(manifest: &Manifest, machine: &str) -> Partition {
+    pub fn of(manifest: &Manifest, machine: &str) -> FleetPartition {
         let target = manifest.target.as_ref();
         let is_vm = target.is_some_and(|target| target.kind == "vm");
         let fact = target.and_then(|target| {
@@ -61,7 +61,7 @@ impl Partition {
         let machine = if is_vm { "vm" } else { named.unwrap_or(machine) };
         let day = manifest.created.to_string();
         let plain = |c: char| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '_' };
-        Partition {
+        FleetPartition {
             day: day.split('T').next().unwrap_or_default().to_owned(),
             machine: machine.chars().map(plain).collect(),
         }
@@ -96,7 +96,7 @@ pub fn id_of(manifest: &Manifest) -> String {
 /// The tables of one partition under construction.
 pub struct FleetTables {
     root: PathBuf,
-    partition: Partition,
+    partition: FleetPartition,
     there: BTreeSet<String>,
     added: Vec<String>,
     tables: rows::Tables,
@@ -104,7 +104,7 @@ pub struct FleetTables {
 
 impl FleetTables {
     /// Opens a partition with the runs of earlier exports.
-    pub fn open(root: &Path, partition: Partition) -> Result<FleetTables, ExportError> {
+    pub fn open(root: &Path, partition: FleetPartition) -> Result<FleetTables, ExportError> {
         let there = runs_in(&partition.directory(root, rows::RUNS))?;
         let tables = rows::Tables::default();
         Ok(FleetTables { root: root.to_owned(), partition, there, added: Vec::new(), tables })

@@ -1,7 +1,7 @@
 //! Folded stacks, one line per stack with its instructions, as flame graphs take them
 //! (github.com/brendangregg/FlameGraph, speedscope).
 
-use punctual_bundle::exact::{ExactCall, ExactDocument, ExactSample};
+use punctual_bundle::exact::{ExactCall, ExactDocument, ExplainedExactSample};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
@@ -26,7 +26,7 @@ fn frame(name: &str) -> String {
 }
 
 /// The self instructions of each stack.
-fn stacks(sample: &ExactSample) -> BTreeMap<String, u64> {
+fn stacks(sample: &ExplainedExactSample) -> BTreeMap<String, u64> {
     let mut stacks: BTreeMap<String, u64> = BTreeMap::new();
     let mut open: Vec<(&ExactCall, u64)> = Vec::new();
     let mut close = |open: &mut Vec<(&ExactCall, u64)>| {

@@ -4,10 +4,10 @@
 
 pub(super) mod document;
 
-use super::cases::{Case, CaseResult, cases};
+use super::cases::{CaseResult, ExportedCase, cases};
 use super::{Exporter, Writer};
 use crate::sentence::of_gate;
-use document::{NonSuccessKind, Property, Report, TestCase, TestCaseStatus, TestSuite};
+use document::{JunitProperty, JunitReport, NonSuccessKind, TestCase, TestCaseStatus, TestSuite};
 use punctual_bundle::comparison::Comparison;
 use punctual_bundle::summary::{Summary, VerdictWord};
 use punctual_bundle::{Bundle, Timebase};
@@ -30,12 +30,13 @@ pub fn write(bundle: &Bundle, out: &mut dyn Write) -> io::Result<()> {
 
 /// The report of a summary.
 pub fn write_summary(summary: &Summary, timebase: Timebase, out: &mut dyn Write) -> io::Result<()> {
-    let mut report = Report::new(summary.experiment.as_str());
-    let (of_phases, of_run): (Vec<Case<'_>>, Vec<Case<'_>>) =
+    let mut report = JunitReport::new(summary.experiment.as_str());
+    let (of_phases, of_run): (Vec<ExportedCase<'_>>, Vec<ExportedCase<'_>>) =
         cases(summary).into_iter().partition(|case| case.phase.is_some());
     for phase in &summary.phases {
         let mut suite = suite(&phase.name, timebase);
-        let is_own = |case: &&Case<'_>| case.phase.is_some_and(|of| std::ptr::eq(of, phase));
+        let is_own =
+            |case: &&ExportedCase<'_>| case.phase.is_some_and(|of| std::ptr::eq(of, phase));
         suite.add_test_cases(of_phases.iter().filter(is_own).map(case));
         report.add_test_suite(suite);
     }
@@ -50,7 +51,7 @@ pub fn write_summary(summary: &Summary, timebase: Timebase, out: &mut dyn Write)
 /// The requirements of a comparison: a suite for each side that is compared with the first, a case
 /// per requirement and series.
 pub fn write_gates(comparison: &Comparison, out: &mut dyn Write) -> io::Result<()> {
-    let mut report = Report::new("punctual compare");
+    let mut report = JunitReport::new("punctual compare");
     for (number, side) in comparison.sides.iter().enumerate().skip(1) {
         let title = format!("{} against {}", side.label, comparison.sides[0].label);
         let mut suite = suite(&title, comparison.timebase());
@@ -69,11 +70,11 @@ pub fn write_gates(comparison: &Comparison, out: &mut dyn Write) -> io::Result<(
 /// A suite; its timebase is a property, unless it is the system's own.
 pub(super) fn suite(name: &str, timebase: Timebase) -> TestSuite {
     let mut suite = TestSuite::new(name);
-    suite.properties.extend(timebase.mark().map(|mark| Property::new("timebase", mark)));
+    suite.properties.extend(timebase.mark().map(|mark| JunitProperty::new("timebase", mark)));
     suite
 }
 
-fn case(of: &Case<'_>) -> TestCase {
+fn case(of: &ExportedCase<'_>) -> TestCase {
     let figure = of.requirement.and_then(|(_, stated)| super::lava::figure(stated, "us"));
     let figure = figure
         .map_or(String::new(), |figure| format!("measured {}", figure.trim_end_matches(" count")));

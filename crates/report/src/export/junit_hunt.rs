@@ -1,7 +1,7 @@
 //! The verdicts of a search as JUnit XML: one suite, a case per requirement, and one for each
 //! failure.
 
-use super::junit::document::{NonSuccessKind, Report, TestCase, TestSuite};
+use super::junit::document::{JunitReport, NonSuccessKind, TestCase, TestSuite};
 use super::junit::{of_verdict, status};
 use crate::sentence::hunt as words;
 use punctual_bundle::hunt::HuntDocument;
@@ -9,7 +9,7 @@ use std::io::{self, Write};
 
 pub fn write(document: &HuntDocument, out: &mut dyn Write) -> io::Result<()> {
     let title = format!("search on kernel {}", document.kernel);
-    let mut report = Report::new(title.as_str());
+    let mut report = JunitReport::new(title.as_str());
     let mut suite = TestSuite::new(title.as_str());
     for required in &document.required {
         let status = of_verdict(required.verdict, &words::required(required));

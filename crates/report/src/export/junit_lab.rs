@@ -1,14 +1,14 @@
 //! The verdicts of a lab as JUnit XML: a suite per cell, a case per requirement and series. A
 //! failed cell, and repetitions that differ, are cases with an error.
 
-use super::junit::document::{NonSuccessKind, Report, TestCase, TestCaseStatus};
+use super::junit::document::{JunitReport, NonSuccessKind, TestCase, TestCaseStatus};
 use super::junit::{of_verdict, status, suite};
 use crate::sentence::lab as words;
 use punctual_bundle::lab::{CellDocument, CellState, LabDocument};
 use std::io::{self, Write};
 
 pub fn write(lab: &LabDocument, out: &mut dyn Write) -> io::Result<()> {
-    let mut report = Report::new(lab.name.as_str());
+    let mut report = JunitReport::new(lab.name.as_str());
     for cell in &lab.cells {
         // CI systems group cases by class across suites: the class is the cell.
         let class = |name: &str| format!("{}.{name}", cell.name);

@@ -3,7 +3,7 @@
 //! verdict. They belong to a build, the kernel that ran, unless the origin has already submitted
 //! one.
 
-use super::cases::{Case, CaseResult, cases};
+use super::cases::{CaseResult, ExportedCase, cases};
 use super::{Exporter, Writer};
 use crate::format::plain;
 use punctual_bundle::summary::{PhaseSummary, SeriesSummary, Summary, VerdictWord};
@@ -67,7 +67,7 @@ fn is_origin(text: &str) -> bool {
 pub fn write(bundle: &Bundle, options: &KcidbOptions, out: &mut dyn Write) -> io::Result<()> {
     let summary = punctual_stats::summarize(bundle);
     let environment = RanUnder::of(bundle);
-    let kernel = Kernel(&environment);
+    let kernel = KcidbKernel(&environment);
     let origin = options.origin();
     let mut document = json!({ "version": { "major": 5, "minor": 0 } });
     let build = options.build.clone().unwrap_or_else(|| {
@@ -104,9 +104,9 @@ fn digest(parts: &[&str]) -> String {
 }
 
 /// Facts about the kernel; its source is unknown.
-struct Kernel<'a>(&'a RanUnder);
+struct KcidbKernel<'a>(&'a RanUnder);
 
-impl Kernel<'_> {
+impl KcidbKernel<'_> {
     fn digest(&self) -> String {
         let of = self.0;
         digest(&[of.release(), of.version(), of.architecture()].map(Option::unwrap_or_default))
@@ -155,7 +155,7 @@ fn tests(summary: &Summary, timebase: Timebase) -> Vec<Map<String, Value>> {
     tests
 }
 
-fn of_case(summary: &Summary, case: &Case<'_>, timebase: Timebase) -> Map<String, Value> {
+fn of_case(summary: &Summary, case: &ExportedCase<'_>, timebase: Timebase) -> Map<String, Value> {
     let status = match case.result {
         CaseResult::Verdict(VerdictWord::Met) => "PASS",
         CaseResult::Verdict(VerdictWord::NotMet) => "FAIL",

@@ -3,7 +3,7 @@
 //! failed proof and any other failure are `name fail` without a figure; a line that begins with `#`
 //! gives the reason.
 
-use super::cases::{Case, CaseResult, cases};
+use super::cases::{CaseResult, ExportedCase, cases};
 use super::{Exporter, Writer};
 use crate::format::plain;
 use punctual_bundle::summary::{RequirementSummary, Summary, VerdictWord};
@@ -60,7 +60,7 @@ fn once(given: &mut BTreeMap<String, u32>, name: String) -> String {
     if *times > 1 { format!("{name}-{times}") } else { name }
 }
 
-fn result(case: &Case<'_>, unit: &str) -> String {
+fn result(case: &ExportedCase<'_>, unit: &str) -> String {
     let word = match case.result {
         CaseResult::Verdict(VerdictWord::Met) => "pass",
         CaseResult::Verdict(VerdictWord::NotMet) => "fail",

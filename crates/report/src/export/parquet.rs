@@ -65,11 +65,11 @@ fn failed(error: ParquetError) -> ExportError {
     ExportError::Write(io::Error::other(error))
 }
 
-type Group<'a> = SerializedRowGroupWriter<'a, Vec<u8>>;
+type ParquetGroup<'a> = SerializedRowGroupWriter<'a, Vec<u8>>;
 
 /// The columns in the order of the schema.
 fn write_group(
-    group: &mut Group,
+    group: &mut ParquetGroup,
     phase: &str,
     series: &str,
     samples: &[Sample],
@@ -86,7 +86,7 @@ fn write_group(
     column::<Int32Type>(group, &samples.iter().map(|s| s.cpu as i32).collect::<Vec<i32>>())
 }
 
-fn column<T: DataType>(group: &mut Group, values: &[T::T]) -> Result<(), ParquetError> {
+fn column<T: DataType>(group: &mut ParquetGroup, values: &[T::T]) -> Result<(), ParquetError> {
     let missing =
         || ParquetError::General("the schema has fewer columns than are written".to_owned());
     let mut column = group.next_column()?.ok_or_else(missing)?;

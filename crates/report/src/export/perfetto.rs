@@ -20,7 +20,7 @@ mod wire;
 
 use super::{Exporter, RecordingInput, Writer};
 use crate::marks::{Mark, Marks};
-use packets::Packets;
+use packets::PacketWriter;
 use punctual_core::event::Recorded;
 use punctual_core::{Event, MonotonicNs};
 use std::io::{self, Write};
@@ -57,12 +57,12 @@ pub fn write_with<'a>(
     beside: &[Mark<'a>],
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let mut packets = Packets::new(out);
+    let mut packets = PacketWriter::new(out);
     clocks(&mut packets, recorded.began)?;
     system(&mut packets, release)?;
     tasks::write(&mut packets, names)?;
-    losses(&mut packets, recorded, Phase::Start)?;
-    let mut kernel = ftrace::Bundles::default();
+    losses(&mut packets, recorded, PacketPhase::Start)?;
+    let mut kernel = ftrace::FtraceBundles::default();
     let mut slices = slices::Slices::new(names);
     slices.timebase(timebase, recorded, &mut packets)?;
     let mut marks = Marks::new(names);
@@ -80,10 +80,10 @@ pub fn write_with<'a>(
     }
     kernel.finish(&mut packets)?;
     slices.losses(recorded, &mut packets)?;
-    losses(&mut packets, recorded, Phase::End)
+    losses(&mut packets, recorded, PacketPhase::End)
 }
 
-fn clocks(packets: &mut Packets<'_>, began: MonotonicNs) -> io::Result<()> {
+fn clocks(packets: &mut PacketWriter<'_>, began: MonotonicNs) -> io::Result<()> {
     packets.packet(|packet| {
         packet.message(6, |snapshot| {
             for clock in [MONOTONIC, BOOTTIME] {
@@ -98,7 +98,7 @@ fn clocks(packets: &mut Packets<'_>, began: MonotonicNs) -> io::Result<()> {
 
 /// The kernel's version, which defines the states of sched_switch: without it Perfetto assumes
 /// those of Linux 4.4.
-fn system(packets: &mut Packets<'_>, release: Option<&str>) -> io::Result<()> {
+fn system(packets: &mut PacketWriter<'_>, release: Option<&str>) -> io::Result<()> {
     let numbered = release.filter(|release| release.starts_with(|c: char| c.is_ascii_digit()));
     packets.packet(|packet| {
         packet.message(45, |system| {
@@ -110,20 +110,24 @@ fn system(packets: &mut Packets<'_>, release: Option<&str>) -> io::Result<()> {
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum Phase {
+enum PacketPhase {
     Start = 1,
     End = 2,
 }
 
 /// The losses of each CPU as ftrace's own statistics: Perfetto subtracts the values at the start
 /// from those at the end, and warns.
-fn losses(packets: &mut Packets<'_>, recorded: &Recorded, phase: Phase) -> io::Result<()> {
+fn losses(
+    packets: &mut PacketWriter<'_>,
+    recorded: &Recorded,
+    phase: PacketPhase,
+) -> io::Result<()> {
     packets.packet(|packet| {
         packet.message(34, |stats| {
             stats.uint(1, phase as u64);
             for source in &recorded.sources {
                 let Some(cpu) = source.cpu else { continue };
-                let at_end = |count: u64| if phase == Phase::End { count } else { 0 };
+                let at_end = |count: u64| if phase == PacketPhase::End { count } else { 0 };
                 stats.message(2, |each| {
                     each.uint(1, cpu.into()).uint(2, 0).uint(3, at_end(source.lost)).uint(4, 0);
                     each.uint(8, 0).uint(9, at_end(source.recorded));

@@ -7,31 +7,31 @@
 
 use super::{Exporter, Writer, full_name, micros};
 use punctual_bundle::load::CpuLoad;
-use punctual_bundle::state::State;
+use punctual_bundle::state::SeriesState;
 use punctual_bundle::{Bundle, Series, SeriesMeta, Timebase};
 use punctual_core::{Nanos, Sample};
 use std::io::{self, Write};
 
 pub(super) const TXT: Exporter = Exporter {
-    files: Some(|bundle| files(bundle, Layout::Txt)),
+    files: Some(|bundle| files(bundle, SystressLayout::Txt)),
     ..Exporter::new(
         "systress",
         "histogram and summary in the layout of systress, one file per series with -o DIR",
-        Writer::Bundle(|bundle, out| Ok(write(bundle, Layout::Txt, out)?)),
+        Writer::Bundle(|bundle, out| Ok(write(bundle, SystressLayout::Txt, out)?)),
     )
 };
 pub(super) const CSV: Exporter = Exporter {
-    files: Some(|bundle| files(bundle, Layout::Csv)),
+    files: Some(|bundle| files(bundle, SystressLayout::Csv)),
     ..Exporter::new(
         "systress-csv",
         "the same with commas",
-        Writer::Bundle(|bundle, out| Ok(write(bundle, Layout::Csv, out)?)),
+        Writer::Bundle(|bundle, out| Ok(write(bundle, SystressLayout::Csv, out)?)),
     )
 };
 
 /// The separator of columns.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Layout {
+pub enum SystressLayout {
     /// By blanks (`stats.format txt`).
     Txt,
     /// By commas (`stats.format csv`).
@@ -53,8 +53,8 @@ const COLUMNS: [&str; 11] = [
 ];
 
 /// The name that systress gives the file of a timer thread without a name of its own.
-pub fn file_name(index: usize, layout: Layout) -> String {
-    let ending = if layout == Layout::Csv { "csv" } else { "txt" };
+pub fn file_name(index: usize, layout: SystressLayout) -> String {
+    let ending = if layout == SystressLayout::Csv { "csv" } else { "txt" };
     format!("timer_thread{index:02}.{ending}")
 }
 
@@ -100,7 +100,7 @@ fn whole(latency: Option<Nanos>) -> String {
 }
 
 /// Every series in one stream.
-pub fn write(bundle: &Bundle, layout: Layout, out: &mut dyn Write) -> io::Result<()> {
+pub fn write(bundle: &Bundle, layout: SystressLayout, out: &mut dyn Write) -> io::Result<()> {
     for (k, (phase, series)) in bundle.series().enumerate() {
         if k > 0 {
             out.write_all(b"\n\n")?;
@@ -113,7 +113,7 @@ pub fn write(bundle: &Bundle, layout: Layout, out: &mut dyn Write) -> io::Result
 
 /// One file per series: `timer_thread00.txt`, or with several phases `000-timer_thread00.txt`,
 /// prefixed with the number of the phase.
-pub fn files(bundle: &Bundle, layout: Layout) -> io::Result<Vec<(String, Vec<u8>)>> {
+pub fn files(bundle: &Bundle, layout: SystressLayout) -> io::Result<Vec<(String, Vec<u8>)>> {
     let mut files = Vec::new();
     for (place, phase) in bundle.phases.iter().enumerate() {
         for (index, series) in phase.series.iter().enumerate() {
@@ -132,12 +132,12 @@ pub fn write_series(
     index: usize,
     series: &Series,
     timebase: Timebase,
-    layout: Layout,
+    layout: SystressLayout,
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let (meta, state) = (&series.meta, &series.state);
     let bins = micros::occupied(&state.data.exact);
-    let between = if layout == Layout::Csv { "," } else { " " };
+    let between = if layout == SystressLayout::Csv { "," } else { " " };
     let mut occupied = bins.iter().copied().peekable();
     for us in micros::rows(&state.data.exact) {
         let count = occupied.next_if(|(bin, _)| *bin == us).map_or(0, |(_, n)| n);
@@ -153,8 +153,8 @@ pub fn write_series(
         writeln!(out, "# {mark}")?;
     }
     match layout {
-        Layout::Csv => writeln!(out, "# {}\n# {}", COLUMNS.join(","), row.join(",")),
-        Layout::Txt => {
+        SystressLayout::Csv => writeln!(out, "# {}\n# {}", COLUMNS.join(","), row.join(",")),
+        SystressLayout::Txt => {
             let line = |cells: &[String]| {
                 cells.iter().map(|cell| format!(" {cell:>10}")).collect::<String>()
             };
@@ -164,7 +164,12 @@ pub fn write_series(
 }
 
 /// The cells of the summary row; `-` for a missing value.
-fn summary(index: usize, meta: &SeriesMeta, state: &State, bins: &[(u64, u64)]) -> Vec<String> {
+fn summary(
+    index: usize,
+    meta: &SeriesMeta,
+    state: &SeriesState,
+    bins: &[(u64, u64)],
+) -> Vec<String> {
     let data = &state.data;
     let inside = Inside::of(bins);
     // Commas would separate columns.

@@ -1,8 +1,8 @@
 //! The causes of the time of all samples: the histogram stacked by cause, and the table of bands of
 //! percentiles.
 
-use super::gather::{Content, Line};
-use super::style::Style;
+use super::gather::{PageSeries, SeriesLine};
+use super::style::CurveStyle;
 use super::table::Table;
 use punctual_bundle::SeriesAccount;
 use punctual_core::{CauseKind, MAIN_PARTS};
@@ -13,7 +13,7 @@ const PER_DECADE: f64 = 24.0;
 
 /// Data of the script: the parts, and each accounted series.
 #[derive(Default, Serialize)]
-pub struct Data {
+pub struct AccountData {
     parts: Vec<PartData>,
     series: Vec<Divided>,
 }
@@ -21,7 +21,7 @@ pub struct Data {
 #[derive(Serialize)]
 struct PartData {
     title: &'static str,
-    style: Style,
+    style: CurveStyle,
 }
 
 /// A series, in columns of equal ratio: column `k` holds latencies from `first · 10^(k /
@@ -36,9 +36,9 @@ struct Divided {
     columns: Vec<Vec<u64>>,
 }
 
-impl Data {
+impl AccountData {
     /// The data of all accounted series.
-    pub fn of(content: &Content<'_>) -> Data {
+    pub fn of(content: &PageSeries<'_>) -> AccountData {
         let known = content
             .lines
             .iter()
@@ -47,7 +47,7 @@ impl Data {
         let divided = known.map(|(series, line, account)| divided(series, line, account));
         let parts =
             MAIN_PARTS.iter().map(|part| PartData { title: part.words(), style: style(*part) });
-        Data {
+        AccountData {
             parts: parts.collect(),
             series: divided.filter(|divided| !divided.columns.is_empty()).collect(),
         }
@@ -59,7 +59,7 @@ impl Data {
     }
 }
 
-fn divided(series: usize, line: &Line<'_>, account: &SeriesAccount) -> Divided {
+fn divided(series: usize, line: &SeriesLine<'_>, account: &SeriesAccount) -> Divided {
     let mut columns: Vec<Vec<u64>> = Vec::new();
     for (edge, bucket) in account.account.buckets() {
         let number = ((edge.max(1) as f64).log10() * PER_DECADE).floor() as u64;
@@ -79,7 +79,7 @@ fn divided(series: usize, line: &Line<'_>, account: &SeriesAccount) -> Divided {
 }
 
 /// The style of a cause: related causes share a hue; those that no account names are as unknown.
-pub fn style(part: CauseKind) -> Style {
+pub fn style(part: CauseKind) -> CurveStyle {
     let (hue, strength) = match part {
         CauseKind::TimerIrqDelay => (0, 100),
         CauseKind::TimerSlack => (0, 30),
@@ -105,12 +105,12 @@ pub fn style(part: CauseKind) -> Style {
         CauseKind::Observer => (0, 15),
         _ => (7, 100),
     };
-    Style { hue, dash: 0, strength }
+    CurveStyle { hue, dash: 0, strength }
 }
 
 /// The dominant parts of each band, one row per band and series; `None` if no accounting was
 /// requested.
-pub fn table(content: &Content<'_>) -> Option<Table> {
+pub fn table(content: &PageSeries<'_>) -> Option<Table> {
     let series = content.lines.iter().map(|line| (line.full.clone(), &line.summary.account));
     crate::tables::account::table(series).map(Table::from)
 }

@@ -1,19 +1,19 @@
 //! The breakdown of samples: the causes of each as a paragraph, a band and a picture, the culprits
 //! of all of them, and remedies.
 
-use super::picture::{Focus, Item, Kind, Lane, Look, Material, Picture};
+use super::picture::{Focus, ItemStyle, LaneItem, LaneKind, Material, Picture, PictureLane};
 use super::recording::InWindows;
 use super::table::{Cell, Column, Table};
 use super::text::name;
 use crate::format::{count, counted, micros, percent, span};
-use crate::remedies::{self, Evidence, Rules};
+use crate::remedies::{self, RemedyEvidence, Rules};
 use crate::sentence::explain::{blamed, paragraph, reasons, share, title, who};
 use crate::tables;
 use punctual_core::{CauseKind, Finding, Names, Nanos, Tid};
 use punctual_explain::answer::{blames, first_of_each};
-use punctual_explain::explain::{Cause, Explanation, Kind as Begins, Ranking, rank};
+use punctual_explain::explain::{Cause, Explanation, Ranking, StartKind, rank};
 use punctual_explain::gaps::Gaps;
-use punctual_explain::threads::{Coverage, Interrupt, Tracker, Windows};
+use punctual_explain::threads::{Coverage, Interrupt, LaneWindows, Tracker};
 use punctual_explain::{Explained, Explanations};
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
@@ -34,8 +34,8 @@ const MAX_ITEMS: usize = 3_000;
 pub struct Breakdown {
     ranking: Ranking,
     culprits: Table,
-    advice: Vec<Advice>,
-    samples: Vec<Sample>,
+    advice: Vec<RemedyText>,
+    samples: Vec<BreakdownSample>,
     pictures: Vec<Picture>,
     findings: Vec<Finding>,
     not_shown: usize,
@@ -44,19 +44,19 @@ pub struct Breakdown {
 }
 
 #[derive(Clone, Debug, Serialize)]
-struct Sample {
+struct BreakdownSample {
     title: String,
     /// The longest reason, shown while the sample is closed.
     mostly: String,
     paragraph: String,
-    band: Vec<Segment>,
+    band: Vec<BandSegment>,
     reasons: Table,
     open: bool,
 }
 
 /// A segment of a band: position and length in per cent, colour number, and text.
 #[derive(Clone, Debug, Serialize)]
-struct Segment {
+struct BandSegment {
     x: f64,
     width: f64,
     look: u8,
@@ -65,7 +65,7 @@ struct Segment {
 
 /// A remedy.
 #[derive(Clone, Debug, Serialize)]
-struct Advice {
+struct RemedyText {
     about: String,
     text: String,
     /// Rules of check: id, message, fix.
@@ -146,14 +146,14 @@ fn shown(who: &str) -> String {
 
 /// The input of the templates.
 #[derive(Serialize)]
-pub struct Section {
+pub struct BreakdownSection {
     /// The label of the bundle; empty if there is only one.
     label: String,
     /// `2,178 µs of 3 worst samples`.
     sum: String,
     culprits: Table,
-    advice: Vec<Advice>,
-    samples: Vec<Sample>,
+    advice: Vec<RemedyText>,
+    samples: Vec<BreakdownSample>,
     /// The index of its first picture among those of the page; the rest follow.
     picture: usize,
     /// The number of samples with a picture.
@@ -161,10 +161,15 @@ pub struct Section {
     not_shown: String,
 }
 
-impl Section {
+impl BreakdownSection {
     /// The section of a bundle; its pictures are `pictures` consecutive ones from index `picture`
     /// on.
-    pub fn of(breakdown: &Breakdown, label: String, picture: usize, pictures: usize) -> Section {
+    pub fn of(
+        breakdown: &Breakdown,
+        label: String,
+        picture: usize,
+        pictures: usize,
+    ) -> BreakdownSection {
         let Breakdown { ranking, culprits, advice, samples, not_shown, .. } = breakdown;
         let sum =
             format!("{} µs of {}", micros(ranking.latency), counted(ranking.samples, "sample"));
@@ -173,7 +178,7 @@ impl Section {
         } else {
             format!("{} are in the table only.", counted(*not_shown as u64, "further sample"))
         };
-        Section {
+        BreakdownSection {
             label,
             sum,
             culprits: culprits.clone(),
@@ -195,11 +200,11 @@ fn series(one: &Explained) -> String {
 }
 
 fn heading(one: &Explained) -> String {
-    let kind = if one.explanation.interval.kind == Begins::Timer { "latency " } else { "" };
+    let kind = if one.explanation.interval.kind == StartKind::Timer { "latency " } else { "" };
     format!("{kind}{}: {}", span(one.explanation.latency()), series(one))
 }
 
-fn sample(one: &Explained, names: &Names, open: bool) -> Sample {
+fn sample(one: &Explained, names: &Names, open: bool) -> BreakdownSample {
     let explanation = &one.explanation;
     let mut by_time = reasons(explanation);
     by_time.sort_by_key(|reason| std::cmp::Reverse(reason.time));
@@ -212,7 +217,7 @@ fn sample(one: &Explained, names: &Names, open: bool) -> Sample {
             if who.is_empty() { "" } else { ": " }
         ))
     });
-    let row = |reason: &crate::sentence::explain::Reason<'_>| {
+    let row = |reason: &crate::sentence::explain::PartsReason<'_>| {
         let share = share(reason.time, explanation.latency());
         let evidence: usize = reason.part.evidence.len();
         vec![
@@ -248,11 +253,18 @@ fn sample(one: &Explained, names: &Names, open: bool) -> Sample {
         sortable: false,
     };
     let paragraph = paragraph(explanation, names, &one.events);
-    Sample { title: heading(one), mostly, paragraph, band: band(explanation, names), reasons, open }
+    BreakdownSample {
+        title: heading(one),
+        mostly,
+        paragraph,
+        band: band(explanation, names),
+        reasons,
+        open,
+    }
 }
 
 /// The parts as segments of a band from 0 to 100; if there are too many, the longest.
-fn band(explanation: &Explanation, names: &Names) -> Vec<Segment> {
+fn band(explanation: &Explanation, names: &Names) -> Vec<BandSegment> {
     let whole = explanation.latency().ns().max(1) as f64;
     let mut longest: Vec<usize> = (0..explanation.parts.len()).collect();
     longest.sort_by_key(|place| std::cmp::Reverse(explanation.parts[*place].span()));
@@ -268,7 +280,7 @@ fn band(explanation: &Explanation, names: &Names) -> Vec<Segment> {
             if who.is_empty() { "" } else { ", " }
         );
         let x = (part.from - explanation.interval.due).ns() as f64 / whole * 100.0;
-        Segment {
+        BandSegment {
             x: round(x),
             width: round(part.span().ns() as f64 / whole * 100.0),
             look: look(part.cause).number(),
@@ -283,8 +295,8 @@ fn round(percent: f64) -> f64 {
 }
 
 /// The style of a cause in bands and pictures.
-pub fn look(cause: Cause) -> Look {
-    Look::Cause(match cause {
+pub fn look(cause: Cause) -> ItemStyle {
+    ItemStyle::Cause(match cause {
         Cause::Steal | Cause::Hardware => 0,
         Cause::TimerIrqDelay { .. } | Cause::CpuStall { .. } | Cause::TimerSlack => 1,
         Cause::Interrupt(Interrupt::Hard(_) | Interrupt::Vector(_)) => 2,
@@ -312,7 +324,7 @@ pub fn look(cause: Cause) -> Look {
 /// The timeline around a sample, with its parts above it.
 fn picture(one: &Explained, names: &Names, coverage: &Coverage) -> Picture {
     let late = one.explanation.interval;
-    let labels = if late.kind == Begins::Timer { ("due", "woke") } else { ("begin", "end") };
+    let labels = if late.kind == StartKind::Timer { ("due", "woke") } else { ("begin", "end") };
     let focus = Focus {
         title: heading(one),
         tid: Some(late.tid).filter(|tid| *tid != Tid::IDLE),
@@ -329,7 +341,7 @@ fn picture(one: &Explained, names: &Names, coverage: &Coverage) -> Picture {
         ..coverage.clone()
     };
     let gaps = Gaps::of(one.events.iter().copied());
-    let mut tracker = Tracker::new(coverage, gaps, Windows::new([(from, to)]));
+    let mut tracker = Tracker::new(coverage, gaps, LaneWindows::new([(from, to)]));
     let mut marks = InWindows::new(names, &[(from, to)]);
     for event in &one.events {
         tracker.push(event);
@@ -350,7 +362,7 @@ fn picture(one: &Explained, names: &Names, coverage: &Coverage) -> Picture {
         details.extend(part.cpu.map(|cpu| ("CPU", cpu.to_string())));
         details.push(("evidence (events)", part.evidence.len().to_string()));
         let (from, length) = ((part.from - late.due).ns(), part.span().ns());
-        items.push(Item {
+        items.push(LaneItem {
             from,
             length,
             row: 0,
@@ -360,7 +372,7 @@ fn picture(one: &Explained, names: &Names, coverage: &Coverage) -> Picture {
             details,
         });
     }
-    picture.put_first(Lane::new("breakdown", "causes", Kind::Spans, items), MAX_ITEMS);
+    picture.put_first(PictureLane::new("breakdown", "causes", LaneKind::Spans, items), MAX_ITEMS);
     picture
 }
 
@@ -373,7 +385,7 @@ fn culprits(ranking: &Ranking) -> Table {
     table
 }
 
-fn advices(all: &Explanations, ranking: &Ranking, rules: &Rules) -> Vec<Advice> {
+fn advices(all: &Explanations, ranking: &Ranking, rules: &Rules) -> Vec<RemedyText> {
     let causes = blames(ranking, &first_of_each(&all.samples), None, &all.names);
     let one = |advice: remedies::Advice| {
         let culprit = &ranking.culprits[advice.place];
@@ -388,7 +400,7 @@ fn advices(all: &Explanations, ranking: &Ranking, rules: &Rules) -> Vec<Advice> 
             )
         };
         let rules = advice.rules.into_iter().map(rule).collect();
-        Advice { about: name(&about), text: advice.text, rules }
+        RemedyText { about: name(&about), text: advice.text, rules }
     };
-    remedies::of(&causes, &Evidence::of(all, rules)).into_iter().map(one).collect()
+    remedies::of(&causes, &RemedyEvidence::of(all, rules)).into_iter().map(one).collect()
 }

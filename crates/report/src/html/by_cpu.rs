@@ -2,9 +2,9 @@
 //! glance. Drawn without a script.
 
 use super::curve::Curve;
-use super::drawing::{Area, Axis, Counts, Tick, columns, path};
+use super::drawing::{Area, AxisTick, CountAxis, PlotAxis, columns, path};
 use super::embedded::limits;
-use super::gather::{Content, Line};
+use super::gather::{PageSeries, SeriesLine};
 use super::of_cpu::OfCpu;
 use super::scale::Scale;
 use super::text::name;
@@ -31,8 +31,8 @@ pub struct Multiples {
     width: f64,
     height: f64,
     plot: Area,
-    x_ticks: Vec<Tick>,
-    y_ticks: Vec<Tick>,
+    x_ticks: Vec<AxisTick>,
+    y_ticks: Vec<AxisTick>,
     limits: Vec<f64>,
     per: String,
     /// Drawings omitted for lack of room.
@@ -59,7 +59,7 @@ struct Panel {
 }
 
 /// All measures with samples of several CPUs; `None` if there are none.
-pub fn multiples(content: &Content<'_>, scale: &Scale) -> Option<Multiples> {
+pub fn multiples(content: &PageSeries<'_>, scale: &Scale) -> Option<Multiples> {
     let mut sets = sets(content);
     let left_out = thin_out(&mut sets);
     let all = || sets.iter().flat_map(|(_, cpus)| cpus);
@@ -67,14 +67,14 @@ pub fn multiples(content: &Content<'_>, scale: &Scale) -> Option<Multiples> {
     let curves: Vec<Curve> = all().map(|of| of.curve.reduced(BINS)).collect();
     let widest = curves.iter().map(|curve| curve.body_width).max().unwrap_or(1);
     let scale = Scale { width: scale.width.max(widest), max: max.max(1), ..*scale };
-    let axis = Axis::of(&scale, &curves);
+    let axis = PlotAxis::of(&scale, &curves);
     let shown: Vec<Vec<Option<u64>>> =
         curves.iter().map(|curve| columns(curve, scale.width, &axis, COLUMNS)).collect();
-    let counts = Counts::of(&shown);
+    let counts = CountAxis::of(&shown);
     let x = |share: f64| PLOT.left + share * (PLOT.right - PLOT.left);
     let y = |number: u64| counts.y(number as f64, &PLOT);
-    let x_tick = |ns: f64| Tick { at: x(axis.share(ns)), label: span(Nanos(ns as i64)) };
-    let y_tick = |n: f64| Tick { at: counts.y(n, &PLOT), label: short_count(n as u64) };
+    let x_tick = |ns: f64| AxisTick { at: x(axis.share(ns)), label: span(Nanos(ns as i64)) };
+    let y_tick = |n: f64| AxisTick { at: counts.y(n, &PLOT), label: short_count(n as u64) };
     let limits = limits(content).into_iter().map(|limit| limit as f64);
     let mut drawn = shown.iter().map(|columns| path(columns, x, y, PLOT.bottom));
     let is_only = sets.len() == 1;
@@ -115,14 +115,14 @@ fn regular(ticks: Vec<f64>) -> Vec<f64> {
 }
 
 /// A series that was measured on this CPU only; `None` if it has no samples.
-fn of_line(cpu: u32, line: &Line<'_>) -> Option<OfCpu> {
+fn of_line(cpu: u32, line: &SeriesLine<'_>) -> Option<OfCpu> {
     let data = &line.series.state.data;
     Some(OfCpu { cpu, curve: line.curve.clone(), count: data.count(), max: data.max? })
 }
 
 /// The ticks that leave room for their labels.
-fn spaced(ticks: impl Iterator<Item = Tick>, apart: f64) -> Vec<Tick> {
-    let mut kept: Vec<Tick> = Vec::new();
+fn spaced(ticks: impl Iterator<Item = AxisTick>, apart: f64) -> Vec<AxisTick> {
+    let mut kept: Vec<AxisTick> = Vec::new();
     for tick in ticks {
         if kept.last().is_none_or(|last| (tick.at - last.at).abs() >= apart) {
             kept.push(tick);
@@ -133,7 +133,7 @@ fn spaced(ticks: impl Iterator<Item = Tick>, apart: f64) -> Vec<Tick> {
 
 /// A set for each measure with a thread on each of several CPUs, and for each series of a thread
 /// that ran on several: its title, and its CPUs, ascending.
-fn sets(content: &Content<'_>) -> Vec<(String, Vec<OfCpu>)> {
+fn sets(content: &PageSeries<'_>) -> Vec<(String, Vec<OfCpu>)> {
     let mut sets: Vec<(String, Vec<OfCpu>)> = Vec::new();
     let mut pinned: BTreeMap<(usize, &str, String), Vec<OfCpu>> = BTreeMap::new();
     for line in &content.lines {

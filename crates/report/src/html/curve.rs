@@ -31,7 +31,7 @@ pub struct Curve {
 /// Bins of one width for JavaScript: `[width, [step, count, step, count, …]]`; steps are the
 /// distances from `low / width` of the previous bin (first bin: from 0).
 #[derive(Clone, PartialEq, Debug, Serialize)]
-pub struct Run(pub i64, pub Vec<u64>);
+pub struct BinRun(pub i64, pub Vec<u64>);
 
 impl Curve {
     pub fn of(data: &SeriesData) -> Curve {
@@ -62,7 +62,7 @@ impl Curve {
         Curve { resolution: self.resolution, body_width, bins, negative: self.negative }
     }
 
-    pub fn runs(&self) -> Vec<Run> {
+    pub fn runs(&self) -> Vec<BinRun> {
         let mut runs = Vec::new();
         for bins in self.bins.chunk_by(|a, b| a.width == b.width) {
             let width = bins[0].width;
@@ -74,7 +74,7 @@ impl Curve {
                 flat.push(bin.count);
                 last = place;
             }
-            runs.push(Run(width, flat));
+            runs.push(BinRun(width, flat));
         }
         runs
     }
@@ -166,7 +166,7 @@ mod tests {
     #[test]
     fn a_curve_is_written_as_steps() {
         let curve = Curve::of(&data([5_000, 5_100, 9_000, 12_000], 50_000, 1_000));
-        assert_eq!(curve.runs(), [Run(1_000, vec![5, 2, 4, 1, 3, 1])]);
+        assert_eq!(curve.runs(), [BinRun(1_000, vec![5, 2, 4, 1, 3, 1])]);
     }
 
     proptest! {

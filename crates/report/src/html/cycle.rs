@@ -4,7 +4,7 @@
 use super::ReportInput;
 use super::account::style;
 use super::notes::measures;
-use super::style::Style;
+use super::style::CurveStyle;
 use crate::format;
 use punctual_bundle::meta::MeasureMeta;
 use punctual_core::{CauseKind, Cell, MAIN_PARTS, Nanos};
@@ -20,10 +20,10 @@ const LONGEST: f64 = 3.2e16;
 
 /// The cycles of a thread.
 #[derive(Debug, Serialize)]
-pub struct Section {
+pub struct CycleSection {
     thread: String,
     bands: Vec<Band>,
-    key: Vec<Key>,
+    key: Vec<LegendKey>,
 }
 
 /// A cycle.
@@ -32,41 +32,41 @@ struct Band {
     title: &'static str,
     time: String,
     description: String,
-    segments: Vec<Segment>,
+    segments: Vec<CycleSegment>,
 }
 
 /// A segment: position and length in per cent of the longer cycle.
 #[derive(Debug, Serialize)]
-struct Segment {
+struct CycleSegment {
     x: f64,
     width: f64,
-    style: Style,
+    style: CurveStyle,
     label_text: String,
 }
 
 /// An entry of the legend.
 #[derive(Debug, PartialEq, Serialize)]
-struct Key {
+struct LegendKey {
     title: &'static str,
-    style: Style,
+    style: CurveStyle,
 }
 
 /// A part of both cycles: when, of which cause, and ns in each.
-struct Part {
+struct CyclePart {
     when: String,
     cause: CauseKind,
     ns: [f64; 2],
 }
 
 /// Sections of all threads that have such a table.
-pub fn sections(inputs: &[ReportInput<'_>], labels: &[String]) -> Vec<Section> {
+pub fn sections(inputs: &[ReportInput<'_>], labels: &[String]) -> Vec<CycleSection> {
     let all = measures(inputs, labels).into_iter();
     all.filter_map(|(who, measure)| section(who, measure)).take(THREADS).collect()
 }
 
-fn section(thread: String, measure: &MeasureMeta) -> Option<Section> {
+fn section(thread: String, measure: &MeasureMeta) -> Option<CycleSection> {
     let table = measure.notes.tables.iter().find(|table| table.name == TABLE)?;
-    let parts: Vec<Part> = table.rows.iter().take(PARTS).filter_map(|row| part(row)).collect();
+    let parts: Vec<CyclePart> = table.rows.iter().take(PARTS).filter_map(|row| part(row)).collect();
     let whole = |cycle: usize| parts.iter().map(|part| part.ns[cycle]).sum::<f64>();
     let scale = whole(0).max(whole(1));
     if scale <= 0.0 {
@@ -74,17 +74,17 @@ fn section(thread: String, measure: &MeasureMeta) -> Option<Section> {
     }
     let band = |(cycle, title): (usize, &'static str)| band(&parts, cycle, title, scale);
     let bands = ["a typical one", "the longest one"].into_iter().enumerate().map(band).collect();
-    let mut key: Vec<Key> = Vec::new();
+    let mut key: Vec<LegendKey> = Vec::new();
     for part in &parts {
-        let one = Key { title: part.cause.words(), style: style(part.cause) };
+        let one = LegendKey { title: part.cause.words(), style: style(part.cause) };
         if !key.contains(&one) {
             key.push(one);
         }
     }
-    Some(Section { thread, bands, key })
+    Some(CycleSection { thread, bands, key })
 }
 
-fn part(row: &[Cell]) -> Option<Part> {
+fn part(row: &[Cell]) -> Option<CyclePart> {
     let [Cell::Text(when), Cell::Text(cause), Cell::Number(typical), Cell::Number(longest), ..] =
         row
     else {
@@ -93,16 +93,16 @@ fn part(row: &[Cell]) -> Option<Part> {
     let cause = MAIN_PARTS.iter().find(|part| part.words() == cause)?;
     let ns =
         [*typical, *longest].map(|ns| if ns.is_finite() { ns.clamp(0.0, LONGEST) } else { 0.0 });
-    Some(Part { when: when.clone(), cause: *cause, ns })
+    Some(CyclePart { when: when.clone(), cause: *cause, ns })
 }
 
-fn band(parts: &[Part], cycle: usize, title: &'static str, scale: f64) -> Band {
+fn band(parts: &[CyclePart], cycle: usize, title: &'static str, scale: f64) -> Band {
     let (mut segments, mut at) = (Vec::new(), 0.0);
     let round = |ns: f64| (ns / scale * 100_000.0).round() / 1_000.0;
     let micros = |ns: f64| format!("{} µs", format::micros(Nanos(ns as i64)));
     for part in parts.iter().filter(|part| part.ns[cycle] > 0.0) {
         let ns = part.ns[cycle];
-        segments.push(Segment {
+        segments.push(CycleSegment {
             x: round(at),
             width: round(ns),
             style: style(part.cause),
@@ -120,7 +120,7 @@ mod tests {
     use punctual_core::{Column, Notes, Table};
     use std::collections::BTreeMap;
 
-    fn drawn(rows: Vec<Vec<Cell>>) -> Option<Section> {
+    fn drawn(rows: Vec<Vec<Cell>>) -> Option<CycleSection> {
         let columns = ["when", "cause", "typical", "longest"].map(|name| Column::new(name, ""));
         let (name, title) = (TABLE.to_owned(), String::new());
         let table = Table { name, title, columns: columns.to_vec(), rows };

@@ -7,7 +7,7 @@ use std::io::Read;
 
 /// A text of the bundle.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
-pub struct Document {
+pub struct BundleText {
     pub title: String,
     /// The text, cut if there is not enough room.
     pub text: String,
@@ -21,8 +21,8 @@ pub fn documents(
     labels: &[String],
     limit: usize,
     many: usize,
-) -> Vec<Document> {
-    let mut all: Vec<(Document, Vec<usize>)> = Vec::new();
+) -> Vec<BundleText> {
+    let mut all: Vec<(BundleText, Vec<usize>)> = Vec::new();
     for (place, input) in inputs.iter().enumerate() {
         for document in [experiment(input, limit), plan(input, limit)].into_iter().flatten() {
             match all.iter_mut().find(|(other, _)| *other == document) {
@@ -31,7 +31,7 @@ pub fn documents(
             }
         }
     }
-    let titled = |(mut document, places): (Document, Vec<usize>)| {
+    let titled = |(mut document, places): (BundleText, Vec<usize>)| {
         if inputs.len() > 1 {
             let names: Vec<&str> =
                 places.iter().take(4).filter_map(|p| labels.get(*p)).map(String::as_str).collect();
@@ -47,20 +47,20 @@ pub fn documents(
     all.into_iter().take(many).map(titled).collect()
 }
 
-fn shortened(title: String, text: &str, whole: bool, limit: usize) -> Document {
+fn shortened(title: String, text: &str, whole: bool, limit: usize) -> BundleText {
     let cut = clip(text, limit);
     let remark = (!whole || cut.len() < text.len())
         .then(|| "Only its beginning is shown; the bundle holds all of it.".to_owned());
-    Document { title, text: cut, remark }
+    BundleText { title, text: cut, remark }
 }
 
 /// The experiment, byte for byte in the bundle and possibly not UTF-8; reads only the bytes that
 /// can be shown.
-fn experiment(input: &ReportInput<'_>, limit: usize) -> Option<Document> {
+fn experiment(input: &ReportInput<'_>, limit: usize) -> Option<BundleText> {
     let file_name = input.bundle.manifest.experiment_file.as_deref()?;
     let title = format!("The experiment as written ({})", name(file_name));
     let missing =
-        |why: String| Document { title: title.clone(), text: String::new(), remark: Some(why) };
+        |why: String| BundleText { title: title.clone(), text: String::new(), remark: Some(why) };
     let mut bytes = Vec::new();
     let room = limit as u64 * 4;
     match input
@@ -79,11 +79,11 @@ fn experiment(input: &ReportInput<'_>, limit: usize) -> Option<Document> {
     }
 }
 
-fn plan(input: &ReportInput<'_>, limit: usize) -> Option<Document> {
+fn plan(input: &ReportInput<'_>, limit: usize) -> Option<BundleText> {
     let title = "The plan as run (plan.toml)".to_owned();
     match input.bundle.plan_text() {
         Ok(Some(text)) => Some(shortened(title, &text, true, limit)),
         Ok(None) => None,
-        Err(why) => Some(Document { title, text: String::new(), remark: Some(why.to_string()) }),
+        Err(why) => Some(BundleText { title, text: String::new(), remark: Some(why.to_string()) }),
     }
 }

@@ -3,9 +3,9 @@
 
 use super::curve::{Bin, Curve, merged, widened};
 use super::embedded::merges;
-use super::gather::Content;
+use super::gather::PageSeries;
 use super::scale::Scale;
-use super::style::{DASHES, Style};
+use super::style::{CurveStyle, DASHES};
 use super::text::clip;
 use crate::format::{short_count, span};
 use punctual_bundle::Timebase;
@@ -25,15 +25,15 @@ const NAMES: usize = 24;
 
 /// The input of the template.
 #[derive(Serialize)]
-pub struct Drawing {
+pub struct PlotDrawing {
     width: f64,
     height: f64,
     plot: Area,
     paths: Vec<PathOf>,
     names: usize,
     more: usize,
-    x_ticks: Vec<Tick>,
-    y_ticks: Vec<Tick>,
+    x_ticks: Vec<AxisTick>,
+    y_ticks: Vec<AxisTick>,
     x_title: String,
     y_title: String,
     /// A text alternative for screen readers.
@@ -60,29 +60,29 @@ struct PathOf {
 }
 
 #[derive(Debug, Serialize)]
-pub(super) struct Tick {
+pub(super) struct AxisTick {
     pub(super) at: f64,
     pub(super) label: String,
 }
 
 /// An axis, mostly of latencies.
-pub(super) struct Axis {
+pub(super) struct PlotAxis {
     log: bool,
     from: f64,
     to: f64,
 }
 
 /// The logarithmic axis of counts. Its floor is half a sample, so that a single sample is visible.
-pub(super) struct Counts {
+pub(super) struct CountAxis {
     floor: f64,
     ceiling: f64,
 }
 
-impl Counts {
+impl CountAxis {
     /// An axis up to the highest of these columns.
-    pub(super) fn of(columns: &[Vec<Option<u64>>]) -> Counts {
+    pub(super) fn of(columns: &[Vec<Option<u64>>]) -> CountAxis {
         let highest = columns.iter().flatten().flatten().copied().max().unwrap_or(1);
-        Counts { floor: 0.5f64.log10(), ceiling: (highest as f64 * 1.3).log10().max(1.0) }
+        CountAxis { floor: 0.5f64.log10(), ceiling: (highest as f64 * 1.3).log10().max(1.0) }
     }
 
     /// The vertical position of a count.
@@ -97,19 +97,19 @@ impl Counts {
     }
 }
 
-impl Axis {
-    pub(super) fn of(scale: &Scale, curves: &[Curve]) -> Axis {
+impl PlotAxis {
+    pub(super) fn of(scale: &Scale, curves: &[Curve]) -> PlotAxis {
         let lowest =
             curves.iter().filter_map(|c| c.bins.first()).map(|bin| bin.low).min().unwrap_or(0)
                 as f64;
         let half = scale.width as f64 / 2.0;
         let from = if scale.log { (lowest * 0.9).max(half) } else { 0.0 };
-        Axis { log: scale.log, from, to: (scale.max as f64 * 1.02).max(from * 1.1 + 1.0) }
+        PlotAxis { log: scale.log, from, to: (scale.max as f64 * 1.02).max(from * 1.1 + 1.0) }
     }
 
     /// A linear axis from 0 to slightly above `largest`.
-    pub(super) fn from_zero(largest: f64) -> Axis {
-        Axis { log: false, from: 0.0, to: (largest * 1.02).max(1.0) }
+    pub(super) fn from_zero(largest: f64) -> PlotAxis {
+        PlotAxis { log: false, from: 0.0, to: (largest * 1.02).max(1.0) }
     }
 
     pub(super) fn end(&self) -> f64 {
@@ -146,8 +146,8 @@ impl Axis {
 }
 
 /// Draws all curves, or one per group if there are many.
-pub fn draw(content: &Content<'_>, curves: &[Curve], scale: &Scale) -> Drawing {
-    let named: Vec<(String, Curve, Style)> = if merges(content) {
+pub fn draw(content: &PageSeries<'_>, curves: &[Curve], scale: &Scale) -> PlotDrawing {
+    let named: Vec<(String, Curve, CurveStyle)> = if merges(content) {
         let of_group = |group| {
             content
                 .lines
@@ -156,8 +156,8 @@ pub fn draw(content: &Content<'_>, curves: &[Curve], scale: &Scale) -> Drawing {
                 .filter(move |(line, _)| line.group == group)
                 .map(|(_, c)| c)
         };
-        let group = |(k, group): (usize, &super::gather::Group)| {
-            (group.name.clone(), merged(of_group(k)), Style::nth(k))
+        let group = |(k, group): (usize, &super::gather::PhaseGroup)| {
+            (group.name.clone(), merged(of_group(k)), CurveStyle::nth(k))
         };
         content.groups.iter().enumerate().map(group).collect()
     } else {
@@ -168,11 +168,11 @@ pub fn draw(content: &Content<'_>, curves: &[Curve], scale: &Scale) -> Drawing {
             .map(|(line, curve)| (line.full.clone(), curve.clone(), line.style))
             .collect()
     };
-    let axis = Axis::of(scale, curves);
+    let axis = PlotAxis::of(scale, curves);
     let shown: Vec<Vec<Option<u64>>> =
         named.iter().map(|(_, curve, _)| columns(curve, scale.width, &axis, COLUMNS)).collect();
     let plot = Area { left: LEFT, right: WIDTH - RIGHT, top: TOP, bottom: HEIGHT - BOTTOM };
-    let counts = Counts::of(&shown);
+    let counts = CountAxis::of(&shown);
     let y = |count: f64| counts.y(count, &plot);
     let x = |share: f64| plot.left + share * (plot.right - plot.left);
     let paths =
@@ -188,10 +188,10 @@ pub fn draw(content: &Content<'_>, curves: &[Curve], scale: &Scale) -> Drawing {
     let x_ticks = axis
         .ticks()
         .into_iter()
-        .map(|ns| Tick { at: x(axis.share(ns)), label: span(Nanos(ns as i64)) });
-    let y_ticks = counts.decades().map(|n| Tick { at: y(n), label: short_count(n as u64) });
+        .map(|ns| AxisTick { at: x(axis.share(ns)), label: span(Nanos(ns as i64)) });
+    let y_ticks = counts.decades().map(|n| AxisTick { at: y(n), label: short_count(n as u64) });
     let entries = named.len().min(NAMES).div_ceil(2) + usize::from(named.len() > NAMES);
-    Drawing {
+    PlotDrawing {
         width: WIDTH,
         height: HEIGHT + 12.0 + entries as f64 * 18.0,
         paths: paths.collect(),
@@ -220,7 +220,12 @@ fn latency_title(timebase: Timebase) -> String {
 }
 
 /// The highest bin in each of `number` columns; `None` if it has no samples.
-pub(super) fn columns(curve: &Curve, width: i64, axis: &Axis, number: usize) -> Vec<Option<u64>> {
+pub(super) fn columns(
+    curve: &Curve,
+    width: i64,
+    axis: &PlotAxis,
+    number: usize,
+) -> Vec<Option<u64>> {
     let mut columns = vec![None; number];
     let column = |ns: i64| (axis.share(ns as f64) * number as f64) as usize;
     for Bin { low, width, count } in widened(&curve.bins, width) {
@@ -270,7 +275,7 @@ mod tests {
             Bin { low: 6_000_000, width: 512, count: 1 },
         ];
         let curve = Curve { resolution: 1_000, body_width: 1_000, bins, negative: 0 };
-        let axis = Axis { log: false, from: 0.0, to: 6_100_000.0 };
+        let axis = PlotAxis { log: false, from: 0.0, to: 6_100_000.0 };
         let columns = columns(&curve, 1_000, &axis, COLUMNS);
         assert_eq!(columns.iter().flatten().collect::<Vec<_>>(), [&5_000, &1]);
         let d = path(&columns, |x| x * 340.0, |n| n as f64, 0.0);
@@ -279,11 +284,11 @@ mod tests {
 
     #[test]
     fn axis_ticks_are_round_numbers() {
-        let axis = Axis { log: false, from: 0.0, to: 183_000.0 };
+        let axis = PlotAxis { log: false, from: 0.0, to: 183_000.0 };
         let ticks: Vec<String> =
             axis.ticks().into_iter().map(|ns| span(Nanos(ns as i64))).collect();
         assert_eq!(ticks, ["0 ns", "50 µs", "100 µs", "150 µs"]);
-        let axis = Axis { log: true, from: 5_000.0, to: 6_000_000.0 };
+        let axis = PlotAxis { log: true, from: 5_000.0, to: 6_000_000.0 };
         assert_eq!(axis.ticks(), [1e4, 1e5, 1e6]);
     }
 }

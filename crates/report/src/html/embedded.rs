@@ -3,18 +3,18 @@
 
 use super::account;
 use super::breakdown::Breakdown;
-use super::curve::{Curve, Run};
-use super::gather::{Content, Line};
-use super::over_time::{self, Source};
+use super::curve::{BinRun, Curve};
+use super::gather::{PageSeries, SeriesLine};
+use super::over_time::{self, PlotSource};
 use super::percentiles::PER_DECADE;
-use super::recording::section::Data;
+use super::recording::section::RecordingData;
 use super::scale::Scale;
-use super::style::Style;
-use super::{ReportInput, Size};
+use super::style::CurveStyle;
+use super::{PageLimits, ReportInput};
 use crate::format::count;
 use punctual_bundle::meta::{ATTACHED_WORKLOAD, DEADLINE, is_latency};
 use punctual_bundle::summary::RequirementSummary;
-use punctual_core::{CauseKind, Clock, ClockNs, Comparison, Nanos, Requirement};
+use punctual_core::{BoundComparison, CauseKind, Clock, ClockNs, Nanos, Requirement};
 use punctual_explain::answer::standing;
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -31,7 +31,7 @@ pub struct EmbeddedData<'a> {
     lead: Option<usize>,
     /// The main causes of explained samples.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    causes: Vec<Cause>,
+    causes: Vec<EmbeddedCause>,
     /// Required bounds of latencies, ascending.
     bounds: Vec<i64>,
     /// Deadlines of threads of programs, ascending.
@@ -43,38 +43,38 @@ pub struct EmbeddedData<'a> {
     /// Whether a group is never one curve.
     apart: bool,
     groups: Vec<GroupData<'a>>,
-    series: Vec<SeriesData<'a>>,
-    recording: Data,
-    account: &'a account::Data,
+    series: Vec<EmbeddedSeries<'a>>,
+    recording: RecordingData,
+    account: &'a account::AccountData,
 }
 
 /// A cause, with its colour.
 #[derive(Serialize)]
-struct Cause {
+struct EmbeddedCause {
     words: &'static str,
-    style: Style,
+    style: CurveStyle,
     #[serde(skip)]
     kind: CauseKind,
 }
 
-impl Cause {
+impl EmbeddedCause {
     /// The colour is the same as in the histogram by cause.
-    fn of(kind: CauseKind) -> Cause {
-        Cause { words: kind.words(), style: account::style(kind), kind }
+    fn of(kind: CauseKind) -> EmbeddedCause {
+        EmbeddedCause { words: kind.words(), style: account::style(kind), kind }
     }
 }
 
 /// The main causes of all explained samples, in the order of `CauseKind`.
-fn causes(inputs: &[ReportInput<'_>]) -> Vec<Cause> {
+fn causes(inputs: &[ReportInput<'_>]) -> Vec<EmbeddedCause> {
     let all = inputs.iter().filter_map(|input| input.breakdown).flat_map(Breakdown::causes);
     let all: BTreeSet<CauseKind> = all.collect();
-    all.into_iter().map(Cause::of).collect()
+    all.into_iter().map(EmbeddedCause::of).collect()
 }
 
 #[derive(Serialize)]
 struct GroupData<'a> {
     name: &'a str,
-    style: Style,
+    style: CurveStyle,
     /// Percentile points of all its series together.
     #[serde(skip_serializing_if = "<[i64]>::is_empty")]
     together: &'a [i64],
@@ -83,15 +83,15 @@ struct GroupData<'a> {
 }
 
 #[derive(Serialize)]
-struct SeriesData<'a> {
+struct EmbeddedSeries<'a> {
     group: usize,
     short: &'a str,
     full: &'a str,
-    style: Style,
+    style: CurveStyle,
     count: u64,
     max: Option<i64>,
-    /// Widths and counts of bins: see [`Run`].
-    bins: Vec<Run>,
+    /// Widths and counts of bins: see [`BinRun`].
+    bins: Vec<BinRun>,
     percentiles: &'a [i64],
     #[serde(skip_serializing_if = "<[i64]>::is_empty")]
     corrected: &'a [i64],
@@ -127,12 +127,12 @@ impl<'a> EmbeddedData<'a> {
     /// The data for a page of this size.
     pub fn of(
         inputs: &[ReportInput<'_>],
-        content: &'a Content<'a>,
+        content: &'a PageSeries<'a>,
         curves: &[Curve],
         scale: Scale,
-        size: &Size,
-        recording: Data,
-        account: &'a account::Data,
+        size: &PageLimits,
+        recording: RecordingData,
+        account: &'a account::AccountData,
     ) -> EmbeddedData<'a> {
         let groups = content.groups.iter().map(|g| GroupData {
             name: &g.name,
@@ -180,7 +180,7 @@ impl<'a> EmbeddedData<'a> {
 }
 
 /// The series with the longest latency among the most relevant threads.
-fn lead(content: &Content<'_>) -> Option<usize> {
+fn lead(content: &PageSeries<'_>) -> Option<usize> {
     let lines = content.lines.iter().enumerate();
     let latencies = lines.filter(|(_, line)| is_latency(&line.series.meta.workload, &line.short));
     let longest = latencies.max_by_key(|(_, line)| (standing(line.summary), line.summary.max));
@@ -191,19 +191,19 @@ fn lead(content: &Content<'_>) -> Option<usize> {
 const MAX_BOUNDS: usize = 4;
 
 /// The required upper bounds of latencies.
-fn bounds(content: &Content<'_>) -> Vec<i64> {
+fn bounds(content: &PageSeries<'_>) -> Vec<i64> {
     let all = content.lines.iter().flat_map(|line| &line.summary.requirements);
     let bound = |held: &RequirementSummary| {
         let Requirement { metric, comparison, bound } = held.requirement.parse().ok()?;
-        let is_upper = matches!(comparison, Comparison::Less | Comparison::LessOrEqual);
+        let is_upper = matches!(comparison, BoundComparison::Less | BoundComparison::LessOrEqual);
         (is_upper && metric.is_time() && bound > 0).then_some(bound)
     };
     least(all.filter_map(bound).collect())
 }
 
 /// The deadlines of the responses of programs.
-fn deadlines(content: &Content<'_>) -> Vec<i64> {
-    let deadline = |line: &Line<'_>| {
+fn deadlines(content: &PageSeries<'_>) -> Vec<i64> {
+    let deadline = |line: &SeriesLine<'_>| {
         let meta = Some(&line.series.meta).filter(|meta| meta.workload == ATTACHED_WORKLOAD)?;
         let deadline: Nanos = meta.details.get(DEADLINE)?.parse().ok()?;
         Some(deadline.ns()).filter(|ns| *ns > 0)
@@ -211,7 +211,7 @@ fn deadlines(content: &Content<'_>) -> Vec<i64> {
     least(content.lines.iter().filter_map(deadline).collect())
 }
 
-pub fn limits(content: &Content<'_>) -> Vec<i64> {
+pub fn limits(content: &PageSeries<'_>) -> Vec<i64> {
     least([bounds(content), deadlines(content)].concat())
 }
 
@@ -224,7 +224,7 @@ fn least(mut bounds: Vec<i64>) -> Vec<i64> {
 }
 
 /// Whether there are too many curves to distinguish.
-pub fn merges(content: &Content<'_>) -> bool {
+pub fn merges(content: &PageSeries<'_>) -> bool {
     !content.apart && content.lines.len() > 16 && content.groups.len() < content.lines.len()
 }
 
@@ -245,15 +245,15 @@ fn escape(json: &str) -> String {
 }
 
 fn series<'a>(
-    line: &'a Line<'a>,
+    line: &'a SeriesLine<'a>,
     curve: &Curve,
-    size: &Size,
+    size: &PageLimits,
     cause: &dyn Fn(ClockNs) -> Option<usize>,
-) -> SeriesData<'a> {
+) -> EmbeddedSeries<'a> {
     let data = &line.series.state.data;
     let micros = |ns: i64| ns.div_euclid(1_000);
     let worst = line.worst().iter().take(size.worst);
-    SeriesData {
+    EmbeddedSeries {
         group: line.group,
         short: &line.short,
         full: &line.full,
@@ -274,7 +274,7 @@ fn series<'a>(
     }
 }
 
-fn time(line: &Line<'_>, size: &Size) -> TimeData {
+fn time(line: &SeriesLine<'_>, size: &PageLimits) -> TimeData {
     let shown = over_time::reduced(&line.timeline, size.buckets);
     let micros = |ns: i64| ns.div_euclid(1_000);
     let mut last = 0;
@@ -286,7 +286,7 @@ fn time(line: &Line<'_>, size: &Size) -> TimeData {
     });
     // Windows cover one second, however finely the plot is divided.
     let width =
-        shown.width.ns().max(if line.source == Source::Windows { 1_000_000_000 } else { 0 });
+        shown.width.ns().max(if line.source == PlotSource::Windows { 1_000_000_000 } else { 0 });
     let period = line.series.meta.period.map_or(0, |period| period.ns());
     TimeData {
         note: note(line),
@@ -303,27 +303,27 @@ fn time(line: &Line<'_>, size: &Size) -> TimeData {
 }
 
 /// The source of the data of the plot over time, as a sentence.
-fn note(line: &Line<'_>) -> String {
+fn note(line: &SeriesLine<'_>) -> String {
     let recorded = line.series.state.data.count();
     if let Some(trouble) = &line.trouble {
         return format!("Samples over time cannot be read: {}", super::text::name(trouble));
     }
     match line.source {
-        Source::Samples => format!("From all {} samples.", count(recorded)),
-        Source::Windows => {
+        PlotSource::Samples => format!("From all {} samples.", count(recorded)),
+        PlotSource::Windows => {
             format!(
                 "From one-second windows over all {} samples; the log does not hold every sample.",
                 count(recorded)
             )
         }
-        Source::FirstSamples(kept) => {
+        PlotSource::FirstSamples(kept) => {
             format!(
                 "From the first {} of {} samples; the rest is not in the log.",
                 count(kept),
                 count(recorded)
             )
         }
-        Source::Nothing => "No samples with times are in the log.".to_owned(),
+        PlotSource::Nothing => "No samples with times are in the log.".to_owned(),
     }
 }
 

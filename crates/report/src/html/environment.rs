@@ -1,7 +1,7 @@
 //! The environment of the runs: sections for one run; for several, first the differences.
 
 use super::ReportInput;
-use super::facts::{self, Known};
+use super::facts::{self, FactValue};
 use super::header::machine;
 use super::interrupts;
 use super::table::{Cell, Column, Table};
@@ -24,7 +24,7 @@ const ORDER: [&str; 10] = [
 
 /// The environment as the page shows it.
 #[derive(Default, Serialize)]
-pub struct Environment {
+pub struct PageEnvironment {
     /// The machine, in a line that unfolds to the rest.
     pub line: String,
     /// Facts that differ between bundles, one column per bundle.
@@ -37,9 +37,9 @@ pub struct Environment {
 }
 
 /// A fact: its path, and its value in each bundle.
-type Row = (Vec<String>, Vec<Option<Known>>);
+type EnvironmentRow = (Vec<String>, Vec<Option<FactValue>>);
 
-pub fn environment(inputs: &[ReportInput<'_>], labels: &[String]) -> Environment {
+pub fn environment(inputs: &[ReportInput<'_>], labels: &[String]) -> PageEnvironment {
     let known: Vec<(usize, &Value)> =
         inputs.iter().enumerate().filter_map(|(k, i)| Some((k, i.environment.as_ref()?))).collect();
     let without = (0..inputs.len())
@@ -47,12 +47,13 @@ pub fn environment(inputs: &[ReportInput<'_>], labels: &[String]) -> Environment
         .map(|k| labels[k].clone())
         .collect();
     let rows = compare(&known);
-    let same = |row: &&Row| row.1.iter().all(|v| v.is_some() && *v == row.1[0]);
-    let (equal, different): (Vec<&Row>, Vec<&Row>) = rows.iter().partition(same);
+    let same = |row: &&EnvironmentRow| row.1.iter().all(|v| v.is_some() && *v == row.1[0]);
+    let (equal, different): (Vec<&EnvironmentRow>, Vec<&EnvironmentRow>) =
+        rows.iter().partition(same);
     let interrupts = known.iter().filter_map(|(place, before)| {
         Some((labels[*place].clone(), during(&inputs[*place], before)?))
     });
-    Environment {
+    PageEnvironment {
         line: line(inputs),
         differs: differing(
             &different,
@@ -75,8 +76,8 @@ fn line(inputs: &[ReportInput<'_>]) -> String {
 }
 
 /// All paths of all bundles, in order, with the value in each bundle.
-fn compare(known: &[(usize, &Value)]) -> Vec<Row> {
-    let mut rows: Vec<Row> = Vec::new();
+fn compare(known: &[(usize, &Value)]) -> Vec<EnvironmentRow> {
+    let mut rows: Vec<EnvironmentRow> = Vec::new();
     let mut places = std::collections::HashMap::new();
     for (column, (_, document)) in known.iter().enumerate() {
         for line in facts::lines(document, &["before", "after"]) {
@@ -87,7 +88,7 @@ fn compare(known: &[(usize, &Value)]) -> Vec<Row> {
             rows[place].1[column] = Some(line.known);
         }
     }
-    let rank = |row: &Row| {
+    let rank = |row: &EnvironmentRow| {
         ORDER
             .iter()
             .position(|name| row.0.first().is_some_and(|top| top == name))
@@ -97,14 +98,14 @@ fn compare(known: &[(usize, &Value)]) -> Vec<Row> {
     rows
 }
 
-fn cell(known: Option<&Known>) -> Cell {
-    known.map_or(Cell::missing("not in this bundle"), Known::cell)
+fn cell(known: Option<&FactValue>) -> Cell {
+    known.map_or(Cell::missing("not in this bundle"), FactValue::cell)
 }
 
-fn differing(rows: &[&Row], labels: &[&str]) -> Option<Table> {
+fn differing(rows: &[&EnvironmentRow], labels: &[&str]) -> Option<Table> {
     let mut columns = vec![Column::text("Fact")];
     columns.extend(labels.iter().map(|label| Column::text(label)));
-    let row = |(path, values): &&Row| {
+    let row = |(path, values): &&EnvironmentRow| {
         let mut cells = vec![Cell::text(path.join(" › "))];
         cells.extend(values.iter().map(|v| cell(v.as_ref())));
         cells
@@ -118,7 +119,7 @@ fn differing(rows: &[&Row], labels: &[&str]) -> Option<Table> {
     })
 }
 
-fn sections(rows: &[&Row]) -> Vec<Table> {
+fn sections(rows: &[&EnvironmentRow]) -> Vec<Table> {
     let mut sections: Vec<Table> = Vec::new();
     for (path, values) in rows {
         let (top, rest) = match path.split_first() {

@@ -6,7 +6,7 @@ use super::text::name;
 use crate::format::{count, counted, micros, short_digest};
 use crate::sentence::exact as words;
 use crate::tables::exact as tables;
-use punctual_bundle::exact::{ExactCall, ExactDifference, ExactDocument, ExactSample};
+use punctual_bundle::exact::{ExactCall, ExactDifference, ExactDocument, ExplainedExactSample};
 use punctual_core::Nanos;
 use serde::Serialize;
 use std::collections::HashMap;
@@ -29,11 +29,11 @@ const LOOKS: u32 = 8;
 
 /// The input of the templates.
 #[derive(Clone, Debug, Serialize)]
-pub struct Section {
+pub struct ExactSection {
     /// The label of the bundle; empty if there is only one.
     label: String,
     intro: String,
-    samples: Vec<Sample>,
+    samples: Vec<ExactSampleView>,
     /// The comparison with another run: the heading, and its tables.
     against: String,
     differences: Vec<Table>,
@@ -41,26 +41,26 @@ pub struct Section {
 }
 
 #[derive(Clone, Debug, Serialize)]
-struct Sample {
+struct ExactSampleView {
     title: String,
     mostly: String,
     parts: Table,
     more: String,
     lines: String,
-    drawings: Vec<Drawing>,
+    drawings: Vec<CallsDrawing>,
     open: bool,
 }
 
 /// Nested calls, from left to right by instruction.
 #[derive(Clone, Debug, Serialize)]
-struct Drawing {
+struct CallsDrawing {
     title: String,
     height: f64,
-    boxes: Vec<Call>,
+    boxes: Vec<DrawnCall>,
 }
 
 #[derive(Clone, Debug, Serialize)]
-struct Call {
+struct DrawnCall {
     x: f64,
     y: f64,
     width: f64,
@@ -69,16 +69,16 @@ struct Call {
     label_text: String,
 }
 
-impl Section {
+impl ExactSection {
     /// The section of a bundle's document.
-    pub fn of(document: &ExactDocument, label: String) -> Section {
+    pub fn of(document: &ExactDocument, label: String) -> ExactSection {
         let worst = document.worst.iter().take(SHOWN).enumerate();
         let worst = worst.map(|(place, one)| sample(document, one, title(one), place == 0));
         let ordinary = document.ordinary.iter().map(|one| {
             let title = format!("an ordinary sample: {} µs", micros(Nanos(one.latency_ns)));
             sample(document, one, title, false)
         });
-        Section {
+        ExactSection {
             label,
             intro: format!(
                 "The run was replayed with every one of its {} seen from outside (kernel {}). The \
@@ -104,7 +104,7 @@ fn differences(of: &ExactDifference) -> Vec<Table> {
     of.pairs.iter().flat_map(tables::differences).map(Table::from).collect()
 }
 
-fn title(sample: &ExactSample) -> String {
+fn title(sample: &ExplainedExactSample) -> String {
     let of = match sample.series.is_empty() {
         true => String::new(),
         false => format!(": {}", name(&format!("{}/{}", sample.phase, sample.series))),
@@ -112,7 +112,12 @@ fn title(sample: &ExactSample) -> String {
     format!("latency {} µs{of}", micros(Nanos(sample.latency_ns)))
 }
 
-fn sample(document: &ExactDocument, one: &ExactSample, title: String, open: bool) -> Sample {
+fn sample(
+    document: &ExactDocument,
+    one: &ExplainedExactSample,
+    title: String,
+    open: bool,
+) -> ExactSampleView {
     let more: Vec<String> = one
         .more
         .iter()
@@ -129,7 +134,7 @@ fn sample(document: &ExactDocument, one: &ExactSample, title: String, open: bool
         drawing(one, title, part.begin, part.begin.saturating_add(part.instructions))
     }));
     drawings.retain(|drawing| !drawing.boxes.is_empty());
-    Sample {
+    ExactSampleView {
         title,
         mostly: words::most(one).map_or(String::new(), |most| {
             format!("{}: {}", most.words, name(most.who.as_deref().unwrap_or_default()))
@@ -143,7 +148,7 @@ fn sample(document: &ExactDocument, one: &ExactSample, title: String, open: bool
 }
 
 /// Draws the calls between two instructions.
-fn drawing(sample: &ExactSample, title: String, from: u64, to: u64) -> Drawing {
+fn drawing(sample: &ExplainedExactSample, title: String, from: u64, to: u64) -> CallsDrawing {
     let span = to.saturating_sub(from).max(1) as f64;
     let place = |at: u64| at.clamp(from, to).saturating_sub(from) as f64 / span * WIDTH;
     let mut calls: Vec<&ExactCall> = sample
@@ -154,7 +159,7 @@ fn drawing(sample: &ExactSample, title: String, from: u64, to: u64) -> Drawing {
     calls.sort_by_key(|call| std::cmp::Reverse(call.end.saturating_sub(call.begin)));
     calls.truncate(BOXES);
     let mut looks: HashMap<&str, u32> = HashMap::new();
-    let boxes: Vec<Call> = calls
+    let boxes: Vec<DrawnCall> = calls
         .into_iter()
         .map(|call| {
             let width = place(call.end) - place(call.begin);
@@ -165,7 +170,7 @@ fn drawing(sample: &ExactSample, title: String, from: u64, to: u64) -> Drawing {
                 true => name(&call.function).chars().take(letters).collect(),
                 false => String::new(),
             };
-            Call {
+            DrawnCall {
                 x: round(place(call.begin)),
                 y: f64::from(call.depth) * ROW,
                 width: round(width),
@@ -181,7 +186,7 @@ fn drawing(sample: &ExactSample, title: String, from: u64, to: u64) -> Drawing {
         })
         .collect();
     let height = boxes.iter().fold(0.0_f64, |most, call| most.max(call.y)) + ROW;
-    Drawing { title, height, boxes }
+    CallsDrawing { title, height, boxes }
 }
 
 fn round(value: f64) -> f64 {

@@ -18,47 +18,47 @@ const MAX_ENTRIES: usize = 64;
 const IDENTITIES: [&str; 3] = ["cpu", "node", "shared"];
 
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Line {
+pub struct FactLine {
     /// The path of the fact: `Kernel`, `Tick`, `Hz`.
     pub path: Vec<String>,
-    pub known: Known,
+    pub known: FactValue,
 }
 
 /// The value of a fact, or why there is none.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Known {
+pub enum FactValue {
     Value(String),
     /// It could not be determined.
     Unavailable(String),
     NotAsked,
 }
 
-impl Known {
+impl FactValue {
     /// The value as a table cell.
     pub fn cell(&self) -> Cell {
         match self {
-            Known::Value(text) => Cell::text(text),
-            Known::Unavailable(why) => Cell::missing("unavailable").sub(why),
-            Known::NotAsked => Cell::missing("not recorded"),
+            FactValue::Value(text) => Cell::text(text),
+            FactValue::Unavailable(why) => Cell::missing("unavailable").sub(why),
+            FactValue::NotAsked => Cell::missing("not recorded"),
         }
     }
 }
 
 /// A [`punctual_core::Fact`] in JSON.
-enum Fact<'a> {
+enum JsonFact<'a> {
     Known(&'a Value),
     Unavailable(&'a str),
     NotAsked,
 }
 
-fn as_fact(value: &Value) -> Option<Fact<'_>> {
+fn as_fact(value: &Value) -> Option<JsonFact<'_>> {
     match value {
-        Value::String(word) if word == "not_asked" => Some(Fact::NotAsked),
+        Value::String(word) if word == "not_asked" => Some(JsonFact::NotAsked),
         Value::Object(fields) if fields.len() == 1 => {
             let (name, inner) = fields.iter().next()?;
             match (name.as_str(), inner) {
-                ("known", inner) => Some(Fact::Known(inner)),
-                ("unavailable", Value::String(why)) => Some(Fact::Unavailable(why)),
+                ("known", inner) => Some(JsonFact::Known(inner)),
+                ("unavailable", Value::String(why)) => Some(JsonFact::Unavailable(why)),
                 _ => None,
             }
         }
@@ -69,7 +69,7 @@ fn as_fact(value: &Value) -> Option<Fact<'_>> {
 /// The value of a fact; any other value unchanged.
 pub fn known(value: &Value) -> Option<&Value> {
     match as_fact(value) {
-        Some(Fact::Known(inner)) => Some(inner),
+        Some(JsonFact::Known(inner)) => Some(inner),
         Some(_) => None,
         None => Some(value),
     }
@@ -87,7 +87,7 @@ pub fn text_at<'a>(document: &'a Value, path: &[&str]) -> Option<&'a str> {
 
 /// A document as a table.
 pub fn table(caption: &str, document: &Value) -> Table {
-    let row = |line: &Line| vec![Cell::text(line.path.join(" › ")), line.known.cell()];
+    let row = |line: &FactLine| vec![Cell::text(line.path.join(" › ")), line.known.cell()];
     Table {
         caption: caption.to_owned(),
         columns: vec![Column::text("Fact"), Column::text("Value")],
@@ -97,7 +97,7 @@ pub fn table(caption: &str, document: &Value) -> Table {
 }
 
 /// All facts of a document, by the names of their fields, without the top fields named.
-pub fn lines(document: &Value, without: &[&str]) -> Vec<Line> {
+pub fn lines(document: &Value, without: &[&str]) -> Vec<FactLine> {
     let mut lines = Vec::new();
     match known(document) {
         Some(Value::Object(fields)) => {
@@ -111,22 +111,24 @@ pub fn lines(document: &Value, without: &[&str]) -> Vec<Line> {
     lines
 }
 
-fn walk(path: &mut Vec<String>, field: &str, value: &Value, lines: &mut Vec<Line>) {
+fn walk(path: &mut Vec<String>, field: &str, value: &Value, lines: &mut Vec<FactLine>) {
     if lines.len() >= MAX_LINES {
         return;
     }
-    let mut say = |known: Known| lines.push(Line { path: path.clone(), known });
+    let mut say = |known: FactValue| lines.push(FactLine { path: path.clone(), known });
     let value = match as_fact(value) {
-        Some(Fact::Unavailable(why)) => return say(Known::Unavailable(clip(why, MAX_VALUE))),
-        Some(Fact::NotAsked) => return say(Known::NotAsked),
-        Some(Fact::Known(inner)) => inner,
+        Some(JsonFact::Unavailable(why)) => {
+            return say(FactValue::Unavailable(clip(why, MAX_VALUE)));
+        }
+        Some(JsonFact::NotAsked) => return say(FactValue::NotAsked),
+        Some(JsonFact::Known(inner)) => inner,
         None => value,
     };
     match value {
         Value::Object(fields) if is_long_list_of_words(fields) => {
-            say(Known::Value(one_line(value, field)))
+            say(FactValue::Value(one_line(value, field)))
         }
-        Value::Object(fields) if fields.is_empty() => say(Known::Value("none".to_owned())),
+        Value::Object(fields) if fields.is_empty() => say(FactValue::Value("none".to_owned())),
         Value::Object(fields) => {
             // A file path is shown as it is, not as a tree.
             for (name, inner) in fields {
@@ -138,7 +140,7 @@ fn walk(path: &mut Vec<String>, field: &str, value: &Value, lines: &mut Vec<Line
         Value::Array(entries) if entries.iter().any(Value::is_object) => {
             walk_list(path, entries, lines)
         }
-        other => say(Known::Value(one_line(other, field))),
+        other => say(FactValue::Value(one_line(other, field))),
     }
 }
 
@@ -151,7 +153,7 @@ fn is_long_list_of_words(fields: &Map<String, Value>) -> bool {
 }
 
 /// A list of objects: equal ones together, under their identities; others on a line each.
-fn walk_list(path: &mut Vec<String>, entries: &[Value], lines: &mut Vec<Line>) {
+fn walk_list(path: &mut Vec<String>, entries: &[Value], lines: &mut Vec<FactLine>) {
     let mut groups: Vec<(Vec<String>, &str, Value)> = Vec::new();
     for entry in entries.iter().take(1_024) {
         let Some(identity) = IDENTITIES.iter().find(|name| entry.get(**name).is_some()) else {
@@ -169,9 +171,9 @@ fn walk_list(path: &mut Vec<String>, entries: &[Value], lines: &mut Vec<Line>) {
             entries.iter().take(MAX_ENTRIES).map(|entry| one_line(entry, "")).collect();
         let more = entries.len().saturating_sub(MAX_ENTRIES);
         let more = if more > 0 { format!("\nand {more} more") } else { String::new() };
-        lines.push(Line {
+        lines.push(FactLine {
             path: path.clone(),
-            known: Known::Value(clip(&(texts.join("\n") + &more), MAX_VALUE)),
+            known: FactValue::Value(clip(&(texts.join("\n") + &more), MAX_VALUE)),
         });
         return;
     }
@@ -186,7 +188,10 @@ fn walk_list(path: &mut Vec<String>, entries: &[Value], lines: &mut Vec<Line>) {
                     .values()
                     .all(|v| known(v).is_some_and(|v| !v.is_object() && !v.is_array())) =>
             {
-                lines.push(Line { path: path.clone(), known: Known::Value(one_line(rest, "")) });
+                lines.push(FactLine {
+                    path: path.clone(),
+                    known: FactValue::Value(one_line(rest, "")),
+                });
             }
             rest => walk(path, "", rest, lines),
         }
@@ -215,9 +220,9 @@ fn without_identity(entry: &Value, identity: &str, id: &str) -> Value {
 /// A value on one line: `level 1, kind Data, size 48K`.
 fn one_line(value: &Value, field: &str) -> String {
     let text = match (as_fact(value), value) {
-        (Some(Fact::Known(inner)), _) => one_line(inner, field),
-        (Some(Fact::Unavailable(_)), _) => "unavailable".to_owned(),
-        (Some(Fact::NotAsked), _) => "not recorded".to_owned(),
+        (Some(JsonFact::Known(inner)), _) => one_line(inner, field),
+        (Some(JsonFact::Unavailable(_)), _) => "unavailable".to_owned(),
+        (Some(JsonFact::NotAsked), _) => "not recorded".to_owned(),
         (_, Value::Null) if field == "runtime" => "no limit".to_owned(),
         (_, Value::Null) => "none".to_owned(),
         (_, Value::Bool(yes)) => if *yes { "yes" } else { "no" }.to_owned(),
@@ -299,7 +304,7 @@ mod tests {
     use serde_json::json;
 
     fn printed(document: Value) -> String {
-        let line = |line: &Line| format!("{} = {:?}", line.path.join(" › "), line.known);
+        let line = |line: &FactLine| format!("{} = {:?}", line.path.join(" › "), line.known);
         lines(&document, &["before"]).iter().map(line).collect::<Vec<_>>().join("\n")
     }
 

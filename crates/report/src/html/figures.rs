@@ -1,19 +1,19 @@
 //! The table of figures and the table of their details.
 
-use super::gather::{Content, Line};
+use super::gather::{PageSeries, SeriesLine};
 use super::table::Table;
 use super::text::{clip, name};
 use crate::format::{count, micros_f64};
-use crate::tables::figures::{self, Row, is_detail};
-use crate::tables::requirements::{self, Stated};
+use crate::tables::figures::{self, FigureRow, is_detail};
+use crate::tables::requirements::{self, RequirementRow};
 use crate::tables::{self, Cell, Column, percentiles};
 use punctual_bundle::state::ThreadUsage;
 use punctual_bundle::summary::SeriesSummary;
 use punctual_core::Fact;
 
 /// The figures, one row per series.
-pub fn summary(content: &Content<'_>, cut_off: impl Fn(usize) -> bool) -> Table {
-    let rows = content.lines.iter().map(|line| Row {
+pub fn summary(content: &PageSeries<'_>, cut_off: impl Fn(usize) -> bool) -> Table {
+    let rows = content.lines.iter().map(|line| FigureRow {
         name: line.full.clone(),
         summary: line.summary,
         cut_off: cut_off(content.groups[line.group].bundle),
@@ -22,16 +22,16 @@ pub fn summary(content: &Content<'_>, cut_off: impl Fn(usize) -> bool) -> Table 
 }
 
 /// Each requirement on each series, open ones first; `None` if there are none.
-pub fn requirements(content: &Content<'_>) -> Option<Table> {
+pub fn requirements(content: &PageSeries<'_>) -> Option<Table> {
     let all = content.lines.iter().flat_map(|line| {
-        let stated = |result| Stated { series: line.full.clone(), result };
+        let stated = |result| RequirementRow { series: line.full.clone(), result };
         line.summary.requirements.iter().map(stated)
     });
     requirements::each(all.collect()).unless_empty().map(Table::from)
 }
 
 /// Details for judging the figures, one row per series, at most `rows`.
-pub fn details(content: &Content<'_>, rows: usize) -> Table {
+pub fn details(content: &PageSeries<'_>, rows: usize) -> Table {
     let keys = content.lines.iter().flat_map(|line| {
         let s = line.summary;
         s.percentiles.keys().chain(s.unsupported_percentiles.keys())
@@ -54,7 +54,7 @@ pub fn details(content: &Content<'_>, rows: usize) -> Table {
             .meaning("involuntary context switches of the measuring thread"),
         Column::text("workload", 0).wide(),
     ]);
-    let row = |line: &Line<'_>| {
+    let row = |line: &SeriesLine<'_>| {
         let s = line.summary;
         let mut cells = vec![Cell::name(&line.full), period(s)];
         let of =
@@ -104,7 +104,7 @@ fn modes(s: &SeriesSummary) -> Cell {
 }
 
 /// `timer: CLOCK_MONOTONIC, method absolute`.
-fn workload(line: &Line<'_>) -> String {
+fn workload(line: &SeriesLine<'_>) -> String {
     let meta = &line.series.meta;
     // The period has a column of its own.
     let details = meta

@@ -3,11 +3,11 @@
 use super::ReportInput;
 use super::curve::Curve;
 use super::of_cpu::OfCpu;
-use super::over_time::{Source, phase_start};
-use super::style::Style;
+use super::over_time::{PlotSource, phase_start};
+use super::style::CurveStyle;
 use super::text;
 use super::{MAX_SERIES, percentiles};
-use crate::naming::{Identity, distinct};
+use crate::naming::{BundleIdentity, distinct};
 use punctual_bundle::summary::{RequirementSummary, SeriesSummary, VerdictWord};
 use punctual_bundle::{Phase, Series, Timebase};
 use punctual_core::{ClockNs, Nanos, Sample};
@@ -19,11 +19,11 @@ use std::collections::BTreeSet;
 pub const BUCKETS: usize = 1_000;
 
 /// All series of all bundles, in groups.
-pub struct Content<'a> {
+pub struct PageSeries<'a> {
     /// A group is a phase of a bundle.
-    pub groups: Vec<Group>,
+    pub groups: Vec<PhaseGroup>,
     /// The series, in order of their groups.
-    pub lines: Vec<Line<'a>>,
+    pub lines: Vec<SeriesLine<'a>>,
     /// The label of each bundle, no two alike.
     pub labels: Vec<String>,
     /// The number of series omitted from the plots because there were too many.
@@ -35,20 +35,20 @@ pub struct Content<'a> {
 }
 
 /// A phase of a bundle.
-pub struct Group {
+pub struct PhaseGroup {
     /// The part of its name that distinguishes it from others.
     pub name: String,
     /// The index of its bundle among the inputs.
     pub bundle: usize,
     /// The style of its merged curve.
-    pub style: Style,
+    pub style: CurveStyle,
     /// The percentile curve of all its series together; empty if there is only one.
     pub together: Vec<i64>,
     /// The same corrected for coordinated omission; empty if it does not differ.
     pub together_corrected: Vec<i64>,
 }
 
-pub struct Line<'a> {
+pub struct SeriesLine<'a> {
     /// The index of its group.
     pub group: usize,
     /// Its name in the group.
@@ -56,7 +56,7 @@ pub struct Line<'a> {
     /// A name that distinguishes it from all others.
     pub full: String,
     /// How its curves are drawn.
-    pub style: Style,
+    pub style: CurveStyle,
     pub phase: &'a Phase,
     pub series: &'a Series,
     pub summary: &'a SeriesSummary,
@@ -65,7 +65,7 @@ pub struct Line<'a> {
     /// The same corrected for coordinated omission; empty if it does not differ.
     pub corrected: Vec<i64>,
     pub timeline: Timeline,
-    pub source: Source,
+    pub source: PlotSource,
     /// Why samples over time are missing.
     pub trouble: Option<String>,
     /// Its samples by the CPU on which they ended, if there are several and the log holds every
@@ -77,12 +77,12 @@ pub struct Line<'a> {
     pub since_phase: bool,
 }
 
-impl Content<'_> {
+impl PageSeries<'_> {
     /// Keeps so many series: those with an open requirement first, then those with the largest
     /// maxima. The curves of all series of a group together stay.
     pub fn fold(&mut self, keep: usize) {
         let met = |of: &RequirementSummary| of.verdict == VerdictWord::Met;
-        let rank = |line: &Line<'_>| {
+        let rank = |line: &SeriesLine<'_>| {
             (line.summary.requirements.iter().all(met), Reverse(line.summary.max))
         };
         let mut order: Vec<usize> = (0..self.lines.len()).collect();
@@ -94,7 +94,7 @@ impl Content<'_> {
     }
 }
 
-impl Line<'_> {
+impl SeriesLine<'_> {
     /// The worst samples, the longest first.
     pub fn worst(&self) -> &[Sample] {
         &self.series.state.data.worst
@@ -112,8 +112,8 @@ impl Line<'_> {
     }
 }
 
-pub fn gather<'a>(inputs: &'a [ReportInput<'a>]) -> Content<'a> {
-    let identities: Vec<Identity> = inputs.iter().map(ReportInput::identity).collect();
+pub fn gather<'a>(inputs: &'a [ReportInput<'a>]) -> PageSeries<'a> {
+    let identities: Vec<BundleIdentity> = inputs.iter().map(ReportInput::identity).collect();
     let labels: Vec<String> = distinct(&identities).iter().map(|name| text::name(name)).collect();
     let naming = Naming::of(inputs);
     let (mut groups, mut lines, mut left_out) = (Vec::new(), Vec::new(), 0);
@@ -135,10 +135,10 @@ pub fn gather<'a>(inputs: &'a [ReportInput<'a>]) -> Content<'a> {
                 }
             }
             let (together, together_corrected) = together(&lines[first..]);
-            groups.push(Group {
+            groups.push(PhaseGroup {
                 name,
                 bundle: place,
-                style: Style::nth(group),
+                style: CurveStyle::nth(group),
                 together,
                 together_corrected,
             });
@@ -146,18 +146,21 @@ pub fn gather<'a>(inputs: &'a [ReportInput<'a>]) -> Content<'a> {
     }
     set_styles(&mut lines, groups.len());
     let timebase = Timebase::together(inputs.iter().map(|input| input.bundle.timebase()));
-    Content { groups, lines, labels, left_out, timebase, apart: false }
+    PageSeries { groups, lines, labels, left_out, timebase, apart: false }
 }
 
 /// Assigns a hue to each series or, if several groups have several series, to each group.
-fn set_styles(lines: &mut [Line<'_>], groups: usize) {
+fn set_styles(lines: &mut [SeriesLine<'_>], groups: usize) {
     let by_group = groups > 1 && lines.len() > groups;
     let mut number = 0;
     for group in lines.chunk_by_mut(|a, b| a.group == b.group) {
         let of = group.len();
         for (k, line) in group.iter_mut().enumerate() {
-            line.style =
-                if by_group { Style::in_group(line.group, k, of) } else { Style::nth(number) };
+            line.style = if by_group {
+                CurveStyle::in_group(line.group, k, of)
+            } else {
+                CurveStyle::nth(number)
+            };
             number += 1;
         }
     }
@@ -190,7 +193,7 @@ fn line<'a>(
     phase: &'a Phase,
     series: &'a Series,
     summary: &'a SeriesSummary,
-) -> Line<'a> {
+) -> SeriesLine<'a> {
     let data = &series.state.data;
     let OverTime { timeline, source, trouble, cpus } = over_time(series);
     let first = timeline
@@ -201,11 +204,11 @@ fn line<'a>(
         .unwrap_or_default();
     let zero = phase_start(&phase.meta, &series.meta, first);
     let short = text::name(&series.meta.name);
-    Line {
+    SeriesLine {
         group,
         full: naming.full(group_name, &short),
         short,
-        style: Style::nth(0),
+        style: CurveStyle::nth(0),
         phase,
         series,
         summary,
@@ -227,7 +230,7 @@ fn line<'a>(
 #[derive(Default)]
 struct OverTime {
     timeline: Timeline,
-    source: Source,
+    source: PlotSource,
     trouble: Option<String>,
     cpus: Vec<OfCpu>,
 }
@@ -240,10 +243,10 @@ fn over_time(series: &Series) -> OverTime {
     let (kept, recorded) = (log.samples.len() as u64, series.state.data.losses.recorded);
     let complete = kept >= recorded;
     let source = match (kept, log.windows.is_empty()) {
-        (0, true) => Source::Nothing,
-        _ if complete => Source::Samples,
-        (kept, true) => Source::FirstSamples(kept),
-        _ => Source::Windows,
+        (0, true) => PlotSource::Nothing,
+        _ if complete => PlotSource::Samples,
+        (kept, true) => PlotSource::FirstSamples(kept),
+        _ => PlotSource::Windows,
     };
     let resolution = series.state.data.exact.resolution.ns();
     let cpus = if complete { OfCpu::all(&log.samples, resolution) } else { Vec::new() };
@@ -251,7 +254,7 @@ fn over_time(series: &Series) -> OverTime {
 }
 
 /// The percentile curves of several series combined: plain, and corrected if any of them is.
-fn together(lines: &[Line<'_>]) -> (Vec<i64>, Vec<i64>) {
+fn together(lines: &[SeriesLine<'_>]) -> (Vec<i64>, Vec<i64>) {
     if lines.len() < 2 {
         return (Vec::new(), Vec::new());
     }

@@ -3,7 +3,7 @@
 
 use super::ReportInput;
 use super::facts;
-use super::gather::Content;
+use super::gather::PageSeries;
 use super::table::{Cell, Column, Table, class};
 use super::text::{clip, instant, name};
 use crate::answer::{delays_sentence, figure_sentence, known};
@@ -30,7 +30,7 @@ const MAX_PLACES: usize = 6;
 
 /// The top of the page.
 #[derive(Serialize)]
-pub struct Header {
+pub struct PageHeader {
     title: String,
     facts: Vec<(&'static str, Vec<String>)>,
     /// The facts in one line.
@@ -64,7 +64,7 @@ struct Banner {
 }
 
 /// The top of a page about these bundles.
-pub fn header(inputs: &[ReportInput<'_>], content: &Content<'_>) -> Header {
+pub fn header(inputs: &[ReportInput<'_>], content: &PageSeries<'_>) -> PageHeader {
     let mut experiments: Vec<String> =
         inputs.iter().map(|input| name(&input.summary.experiment)).collect();
     experiments.dedup();
@@ -96,7 +96,7 @@ pub fn header(inputs: &[ReportInput<'_>], content: &Content<'_>) -> Header {
         facts.push(("Mind", limits));
     }
     let bundles = (inputs.len() > 1).then(|| bundle_table(inputs, content));
-    Header {
+    PageHeader {
         title,
         about: about(inputs),
         facts,
@@ -119,7 +119,7 @@ fn about(inputs: &[ReportInput<'_>]) -> String {
 }
 
 /// Descriptions of the measurements: a line for each kind of series.
-fn measured_kinds(inputs: &[ReportInput<'_>], content: &Content<'_>) -> Vec<String> {
+fn measured_kinds(inputs: &[ReportInput<'_>], content: &PageSeries<'_>) -> Vec<String> {
     let mut kinds: Vec<String> = Vec::new();
     if inputs.iter().any(|input| input.recording.is_some()) {
         kinds.push("events of the kernel and of applications".to_owned());
@@ -267,7 +267,7 @@ fn end(summary: &Summary, at: jiff::Timestamp) -> String {
     }
 }
 
-fn key_figures(inputs: &[ReportInput<'_>], content: &Content<'_>) -> Vec<KeyFigure> {
+fn key_figures(inputs: &[ReportInput<'_>], content: &PageSeries<'_>) -> Vec<KeyFigure> {
     let of_series = || match inputs {
         [only] => key_figures_of_answer(&known(only.summary), inputs, content),
         _ => key_figures_of_series(&all_series(inputs, content), &content.timebase),
@@ -309,7 +309,7 @@ fn key_figures(inputs: &[ReportInput<'_>], content: &Content<'_>) -> Vec<KeyFigu
 fn key_figures_of_answer(
     answer: &Answer,
     inputs: &[ReportInput<'_>],
-    content: &Content<'_>,
+    content: &PageSeries<'_>,
 ) -> Vec<KeyFigure> {
     let all = all_series(inputs, content);
     let mut others = key_figures_of_series(&all, &content.timebase);
@@ -480,7 +480,7 @@ fn highest_percentile<'a>(
 /// Every series of every bundle with its name, including those without room on the page.
 fn all_series<'a>(
     inputs: &'a [ReportInput<'_>],
-    content: &Content<'_>,
+    content: &PageSeries<'_>,
 ) -> Vec<(String, &'a SeriesSummary)> {
     let named: HashMap<*const SeriesSummary, &str> =
         content.lines.iter().map(|line| (std::ptr::from_ref(line.summary), &*line.full)).collect();
@@ -498,7 +498,7 @@ fn all_series<'a>(
 }
 
 /// The combined verdict of all bundles: the gravest.
-fn banner<'a>(inputs: &'a [ReportInput<'_>], content: &Content<'_>) -> Option<Banner> {
+fn banner<'a>(inputs: &'a [ReportInput<'_>], content: &PageSeries<'_>) -> Option<Banner> {
     let verdicts = || inputs.iter().map(|input| &input.summary.verdict);
     let asked = verdicts().any(|verdict| verdict.word.is_some());
     let series = all_series(inputs, content);
@@ -623,7 +623,7 @@ fn sentences(open: &[&(String, &RequirementSummary)]) -> Vec<String> {
 }
 
 /// One row for each bundle.
-fn bundle_table(inputs: &[ReportInput<'_>], content: &Content<'_>) -> Table {
+fn bundle_table(inputs: &[ReportInput<'_>], content: &PageSeries<'_>) -> Table {
     let stated = inputs.iter().any(|input| input.summary.verdict.word.is_some());
     let same_experiment =
         inputs.iter().all(|input| input.summary.experiment == inputs[0].summary.experiment);

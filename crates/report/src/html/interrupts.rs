@@ -14,7 +14,7 @@ const MAX_LINES: usize = 40;
 const MAX_CPUS: usize = 16;
 
 /// Counts of one interrupt by CPU.
-struct Difference {
+struct InterruptDifference {
     id: String,
     description: String,
     by_cpu: Vec<u64>,
@@ -40,14 +40,14 @@ fn table(before: &Value, after: &Value, kind: &str, title: &str) -> Option<Table
     let mut all = differences(before, after)?;
     all.sort_by_key(|line| std::cmp::Reverse(line.total));
     let quiet = all.iter().filter(|line| line.total == 0).count();
-    let shown: Vec<Difference> =
+    let shown: Vec<InterruptDifference> =
         all.into_iter().filter(|line| line.total > 0).take(MAX_LINES).collect();
     let each = cpus.len() <= MAX_CPUS;
     let mut columns = vec![Column::text("Interrupt"), Column::figures("All CPUs")];
     if each {
         columns.extend(cpus.iter().map(|cpu| Column::figures(&format!("CPU {cpu}"))));
     }
-    let row = |line: &Difference| {
+    let row = |line: &InterruptDifference| {
         let mut cells = vec![Cell::text(name(&line.id)), Cell::count(line.total)];
         if !line.description.is_empty() {
             cells[0].sub = Some(name(&line.description));
@@ -73,7 +73,7 @@ fn table(before: &Value, after: &Value, kind: &str, title: &str) -> Option<Table
     })
 }
 
-fn differences(before: &Value, after: &Value) -> Option<Vec<Difference>> {
+fn differences(before: &Value, after: &Value) -> Option<Vec<InterruptDifference>> {
     let lines = |of: &'static str, side: &Value| side.get(of).and_then(Value::as_array).cloned();
     let earlier = lines("lines", before)?;
     let earlier: HashMap<&str, Vec<u64>> =
@@ -89,7 +89,7 @@ fn differences(before: &Value, after: &Value) -> Option<Vec<Difference>> {
         let total = by_cpu.iter().fold(0u64, |sum, n| sum.saturating_add(*n));
         let description =
             line.get("description").and_then(Value::as_str).unwrap_or_default().to_owned();
-        Some(Difference { id, description, by_cpu, total })
+        Some(InterruptDifference { id, description, by_cpu, total })
     };
     Some(later.iter().filter_map(difference).collect())
 }

@@ -7,13 +7,13 @@ mod curves;
 pub(crate) mod heat;
 
 use super::curve::Curve;
-use super::drawing::{self, Drawing};
+use super::drawing::{self, PlotDrawing};
 use super::embedded::EmbeddedData;
-use super::gather::Content;
+use super::gather::PageSeries;
 use super::page::script;
-use super::recording::section::Data;
+use super::recording::section::RecordingData;
 use super::scale::Scale;
-use super::{HtmlError, SIZE_LIMIT, Size, account, fitting};
+use super::{HtmlError, PageLimits, SIZE_LIMIT, account, fitting};
 use punctual_bundle::Bundle;
 use punctual_bundle::lab::LabDocument;
 use punctual_bundle::summary::Summary;
@@ -22,7 +22,7 @@ const SCRIPT: [&str; 1] = [include_str!("assets/lab.js")];
 
 /// The plots of the page.
 pub struct Scripted {
-    pub drawing: Drawing,
+    pub drawing: PlotDrawing,
     /// A sentence on the figures that are coarser than measured.
     pub reduced: String,
     pub script: String,
@@ -49,15 +49,22 @@ pub fn fitted(
 }
 
 /// The plots of the script; without a script the series cannot be chosen, and the first is drawn.
-fn scripted(content: &Content<'_>, size: &Size) -> Result<Scripted, HtmlError> {
+fn scripted(content: &PageSeries<'_>, size: &PageLimits) -> Result<Scripted, HtmlError> {
     let curves: Vec<Curve> =
         content.lines.iter().map(|line| line.curve.reduced(size.bins)).collect();
     let scale = Scale::of(content, &curves);
-    let account = account::Data::default();
-    let embedded =
-        EmbeddedData::of(&[], content, &curves, scale, size, Data::of(&[], &[], 0, 0), &account)
-            .to_text()
-            .map_err(|why| HtmlError::Render(why.to_string()))?;
+    let account = account::AccountData::default();
+    let embedded = EmbeddedData::of(
+        &[],
+        content,
+        &curves,
+        scale,
+        size,
+        RecordingData::of(&[], &[], 0, 0),
+        &account,
+    )
+    .to_text()
+    .map_err(|why| HtmlError::Render(why.to_string()))?;
     let (first, first_curves) = curves::of_first_group(content, &curves);
     let reduced = match content.left_out {
         0 => String::new(),

@@ -1,6 +1,6 @@
 //! The loads on the system, and the CPU load.
 
-use super::gather::Content;
+use super::gather::PageSeries;
 use super::table::{Cell, Column, Table};
 use super::text::{clip, name};
 use super::{ReportInput, text};
@@ -20,7 +20,7 @@ fn phases<'a>(inputs: &'a [ReportInput<'a>]) -> impl Iterator<Item = &'a PhaseMe
 }
 
 /// CPU load, one row per phase; `None` if not recorded.
-pub fn cpu_load(inputs: &[ReportInput<'_>], content: &Content<'_>) -> Option<Table> {
+pub fn cpu_load(inputs: &[ReportInput<'_>], content: &PageSeries<'_>) -> Option<Table> {
     if phases(inputs).all(|phase| phase.cpu_load == Fact::NotAsked) {
         return None;
     }
@@ -33,7 +33,7 @@ pub fn cpu_load(inputs: &[ReportInput<'_>], content: &Content<'_>) -> Option<Tab
     } else {
         columns.push(Column::figures("Busiest"));
     }
-    let row = |(phase, group): (&PhaseMeta, &super::gather::Group)| {
+    let row = |(phase, group): (&PhaseMeta, &super::gather::PhaseGroup)| {
         let mut cells = vec![Cell::text(&group.name)];
         match &phase.cpu_load {
             Fact::Known(load) => {
@@ -80,7 +80,7 @@ fn shares(shares: &Shares) -> Cell {
 }
 
 /// The commands that ran as loads; `None` if there were none.
-pub fn commands(inputs: &[ReportInput<'_>], content: &Content<'_>) -> Option<Table> {
+pub fn commands(inputs: &[ReportInput<'_>], content: &PageSeries<'_>) -> Option<Table> {
     let columns = vec![
         Column::text("Load"),
         Column::text("Phase"),
@@ -94,7 +94,7 @@ pub fn commands(inputs: &[ReportInput<'_>], content: &Content<'_>) -> Option<Tab
             .zip(&content.groups)
             .flat_map(|(phase, group)| phase.loads.iter().map(move |load| (group, load)))
     };
-    let row = |(group, load): (&super::gather::Group, &punctual_bundle::meta::LoadMeta)| {
+    let row = |(group, load): (&super::gather::PhaseGroup, &punctual_bundle::meta::LoadMeta)| {
         vec![
             Cell::text(name(&load.name)),
             Cell::text(&group.name),

@@ -6,7 +6,7 @@ use punctual_stats::{Bucket, Timeline};
 
 /// The source of a plot over time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Source {
+pub enum PlotSource {
     Samples,
     /// The one-second windows; not every sample was kept.
     Windows,

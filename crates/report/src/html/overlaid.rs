@@ -1,7 +1,7 @@
 //! Two distributions in one drawing: the share of samples above a latency, both axes logarithmic,
 //! so that the tails are visible.
 
-use super::drawing::{Area, Tick};
+use super::drawing::{Area, AxisTick};
 use super::text::clip;
 use crate::format::{plain, span};
 use punctual_core::Nanos;
@@ -17,14 +17,14 @@ pub(crate) struct Overlaid {
     width: f64,
     height: f64,
     plot: Area,
-    lines: Vec<Line>,
-    x_ticks: Vec<Tick>,
-    y_ticks: Vec<Tick>,
+    lines: Vec<OverlaidLine>,
+    x_ticks: Vec<AxisTick>,
+    y_ticks: Vec<AxisTick>,
     description: String,
 }
 
 #[derive(Debug, Serialize)]
-struct Line {
+struct OverlaidLine {
     name: String,
     d: String,
     hue: usize,
@@ -46,7 +46,7 @@ pub(crate) fn draw(names: [&str; 2], curves: [&[(f64, i64)]; 2]) -> Option<Overl
     let least = all().map(|(share, _)| *share).fold(0.1, f64::min);
     let x = |ns: f64| PLOT.left + (ns / from).ln() / (to / from).ln() * (PLOT.right - PLOT.left);
     let y = |share: f64| PLOT.top + share.ln() / least.ln() * (PLOT.bottom - PLOT.top);
-    let lines = positive.iter().zip(&names).enumerate().map(|(k, (curve, name))| Line {
+    let lines = positive.iter().zip(&names).enumerate().map(|(k, (curve, name))| OverlaidLine {
         name: clip(&plain(name), 40),
         d: path(curve, x, y),
         hue: k,
@@ -56,10 +56,10 @@ pub(crate) fn draw(names: [&str; 2], curves: [&[(f64, i64)]; 2]) -> Option<Overl
     let x_ticks = (0..19)
         .flat_map(|decade| steps.iter().map(move |step| step * 10f64.powi(decade)))
         .filter(|ns| (from..=to).contains(ns))
-        .map(|ns| Tick { at: x(ns), label: span(Nanos(ns as i64)) });
+        .map(|ns| AxisTick { at: x(ns), label: span(Nanos(ns as i64)) });
     let y_ticks = (0..12).map(|k| 10f64.powi(-k)).filter(|share| *share >= least).map(|share| {
         let digits = (-share.log10() - 2.0).round().max(0.0) as usize;
-        Tick { at: y(share), label: format!("{:.digits$} %", share * 100.0) }
+        AxisTick { at: y(share), label: format!("{:.digits$} %", share * 100.0) }
     });
     Some(Overlaid {
         width: WIDTH,

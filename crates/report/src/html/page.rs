@@ -3,15 +3,15 @@
 
 use super::curve::Curve;
 use super::embedded::EmbeddedData;
-use super::gather::Content;
-use super::recording::section::{self, Section};
+use super::gather::PageSeries;
+use super::recording::section::{self, RecordingSection};
 use super::scale::Scale;
 use super::table::Table;
 use super::{
-    HtmlError, ReportInput, Size, account, breakdown, by_cpu, cycle, documents, drawing,
+    HtmlError, PageLimits, ReportInput, account, breakdown, by_cpu, cycle, documents, drawing,
     environment, exact, facts, figures, header, loads, notes, scatter, text, warnings, worst,
 };
-use crate::tables::checks::{self, Rule};
+use crate::tables::checks::{self, CheckRow};
 use crate::tables::{self, calibration, published};
 use base64::prelude::{BASE64_STANDARD, Engine};
 use minijinja::syntax::SyntaxConfig;
@@ -68,14 +68,14 @@ const TEMPLATES: [(&str, &str); 18] = [
 /// The input of the templates. Values marked as safe are made here, only from this program's own
 /// text.
 #[derive(Serialize)]
-struct Page {
+struct BundlePage {
     policy: Value,
-    header: header::Header,
-    warnings: warnings::Warnings,
+    header: header::PageHeader,
+    warnings: warnings::PageWarnings,
     summary: Table,
     requirements: Option<Table>,
     details: Table,
-    drawing: drawing::Drawing,
+    drawing: drawing::PlotDrawing,
     has_corrected: bool,
     /// The histograms by CPU, if there are several.
     multiples: Option<by_cpu::Multiples>,
@@ -85,13 +85,13 @@ struct Page {
     calibrations: Vec<Table>,
     uncalibrated: Vec<String>,
     /// The cycles of threads of programs.
-    cycles: Vec<cycle::Section>,
+    cycles: Vec<cycle::CycleSection>,
     worst: Option<Table>,
     /// Whether there are series to show.
     has_series: bool,
-    breakdowns: Vec<breakdown::Section>,
-    exacts: Vec<exact::Section>,
-    recordings: Vec<Section>,
+    breakdowns: Vec<breakdown::BreakdownSection>,
+    exacts: Vec<exact::ExactSection>,
+    recordings: Vec<RecordingSection>,
     violated: Vec<String>,
     plots: Plots,
     cpu_load: Option<Table>,
@@ -99,9 +99,9 @@ struct Page {
     published: Vec<Table>,
     notes: Vec<Table>,
     scatters: Vec<scatter::Scatter>,
-    environment: environment::Environment,
+    environment: environment::PageEnvironment,
     checks: Vec<(String, Table)>,
-    documents: Vec<documents::Document>,
+    documents: Vec<documents::BundleText>,
     reductions: Vec<String>,
     version: &'static str,
     style: Value,
@@ -121,7 +121,7 @@ struct Plots {
 
 /// The breakdowns of the page's bundles, and their pictures.
 struct Anatomies<'a> {
-    sections: Vec<breakdown::Section>,
+    sections: Vec<breakdown::BreakdownSection>,
     pictures: Vec<(&'a str, &'a super::picture::Picture)>,
 }
 
@@ -135,7 +135,7 @@ fn breakdowns<'a>(
     for (input, label) in inputs.iter().zip(labels) {
         let Some(of) = input.breakdown else { continue };
         let title = if several { label.as_str() } else { "" };
-        all.sections.push(breakdown::Section::of(
+        all.sections.push(breakdown::BreakdownSection::of(
             of,
             title.to_owned(),
             all.pictures.len(),
@@ -147,13 +147,13 @@ fn breakdowns<'a>(
 }
 
 /// The exact explanations of the page's bundles.
-fn exacts(inputs: &[ReportInput<'_>], labels: &[String]) -> Vec<exact::Section> {
+fn exacts(inputs: &[ReportInput<'_>], labels: &[String]) -> Vec<exact::ExactSection> {
     let several = inputs.len() > 1;
     let known = inputs.iter().zip(labels);
     known
         .filter_map(|(input, label)| {
             let label = if several { label.clone() } else { String::new() };
-            Some(exact::Section::of(input.exact.as_ref()?, label))
+            Some(exact::ExactSection::of(input.exact.as_ref()?, label))
         })
         .collect()
 }
@@ -161,23 +161,24 @@ fn exacts(inputs: &[ReportInput<'_>], labels: &[String]) -> Vec<exact::Section> 
 /// The page in a given size.
 pub(super) fn render(
     inputs: &[ReportInput<'_>],
-    content: &Content<'_>,
-    size: &Size,
+    content: &PageSeries<'_>,
+    size: &PageLimits,
 ) -> Result<String, HtmlError> {
     let curves: Vec<Curve> =
         content.lines.iter().map(|line| line.curve.reduced(size.bins)).collect();
     let scale = Scale::of(content, &curves);
     let recorded = section::recordings(inputs, &content.labels);
     let taken = breakdowns(inputs, &content.labels, size.pictures);
-    let of_recordings = section::Data::of(&taken.pictures, &recorded, size.pictures, size.items);
+    let of_recordings =
+        section::RecordingData::of(&taken.pictures, &recorded, size.pictures, size.items);
     let (pictures, intervals, values) = of_recordings.plots();
-    let account = account::Data::of(content);
+    let account = account::AccountData::of(content);
     let embedded = EmbeddedData::of(inputs, content, &curves, scale, size, of_recordings, &account)
         .to_text()
         .map_err(|why| HtmlError::Render(why.to_string()))?;
     let cut_off = |bundle: usize| inputs[bundle].bundle.completeness == Completeness::CutOff;
     let (style, script) = (style(), script(&SCRIPT));
-    let page = Page {
+    let page = BundlePage {
         policy: Value::from_safe_string(policy(&style, &script)),
         header: header::header(inputs, content),
         warnings: warnings::warnings(inputs, &content.labels),
@@ -279,7 +280,7 @@ pub fn policy(style: &str, script: &str) -> String {
 /// A table of each bundle that has one, titled with its label if there are several.
 fn titled(
     inputs: &[ReportInput<'_>],
-    content: &Content<'_>,
+    content: &PageSeries<'_>,
     of: impl Fn(&ReportInput<'_>) -> Option<tables::Table>,
 ) -> Vec<Table> {
     let table = |(input, label): (&ReportInput<'_>, &String)| {
@@ -293,7 +294,7 @@ fn titled(
 }
 
 /// Why the cost of recording was not measured.
-fn uncalibrated(inputs: &[ReportInput<'_>], content: &Content<'_>) -> Vec<String> {
+fn uncalibrated(inputs: &[ReportInput<'_>], content: &PageSeries<'_>) -> Vec<String> {
     let of = |(input, label): (&ReportInput<'_>, &String)| {
         let why = calibration::left_out(&input.summary.calibration)?;
         let label = if inputs.len() > 1 { format!("{label}: ") } else { String::new() };
@@ -304,8 +305,8 @@ fn uncalibrated(inputs: &[ReportInput<'_>], content: &Content<'_>) -> Vec<String
 
 /// The result of `punctual check` for each bundle that has one; a document of unknown shape is
 /// shown as facts.
-fn check_tables(inputs: &[ReportInput<'_>], content: &Content<'_>) -> Vec<(String, Table)> {
-    let table = |document| match Rule::read(document) {
+fn check_tables(inputs: &[ReportInput<'_>], content: &PageSeries<'_>) -> Vec<(String, Table)> {
+    let table = |document| match CheckRow::read(document) {
         Some(rules) => checks::table(rules).into(),
         None => facts::table("Results of punctual check.", document),
     };
@@ -314,7 +315,7 @@ fn check_tables(inputs: &[ReportInput<'_>], content: &Content<'_>) -> Vec<(Strin
 }
 
 /// Sentences about data that is coarser than measured.
-fn reductions(content: &Content<'_>, curves: &[Curve], size: &Size) -> Vec<String> {
+fn reductions(content: &PageSeries<'_>, curves: &[Curve], size: &PageLimits) -> Vec<String> {
     let mut reduced = Vec::new();
     let coarser = content
         .lines

@@ -10,14 +10,14 @@ mod items;
 mod lane;
 mod threads;
 
-pub use items::{Item, Look};
-pub use lane::{Kind, Lane};
+pub use items::{ItemStyle, LaneItem};
+pub use lane::{LaneKind, PictureLane};
 
 use super::text::name;
 use crate::format::{count, span};
 use crate::marks::Mark;
 use punctual_core::{MonotonicNs, Names, Nanos, Tid};
-use punctual_explain::threads::Lanes;
+use punctual_explain::threads::WindowLanes;
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
 
@@ -57,7 +57,7 @@ pub struct Picture {
     /// The end of the subject.
     end: i64,
     labels: [&'static str; 2],
-    lanes: Vec<Lane>,
+    lanes: Vec<PictureLane>,
     arrows: Vec<Arrow>,
     /// The index of the focused thread's lane.
     own: Option<usize>,
@@ -79,7 +79,7 @@ struct Arrow {
 /// The input of pictures.
 pub struct Material<'a> {
     /// Spans of CPUs and threads in the window.
-    pub lanes: &'a Lanes,
+    pub lanes: &'a WindowLanes,
     /// Everything else in the window.
     pub marks: &'a [Mark<'a>],
     pub names: &'a Names,
@@ -108,7 +108,7 @@ impl Picture {
     }
 
     /// Inserts a lane above the others.
-    pub fn put_first(&mut self, lane: Lane, limit: usize) {
+    pub fn put_first(&mut self, lane: PictureLane, limit: usize) {
         self.lanes.insert(0, lane);
         self.arrows
             .iter_mut()
@@ -126,7 +126,7 @@ impl Picture {
     }
 
     fn items(&self) -> usize {
-        self.lanes.iter().map(Lane::len).sum()
+        self.lanes.iter().map(PictureLane::len).sum()
     }
 
     /// The same picture with at most `limit` items: the shortest are dropped, which a note reports.
@@ -152,7 +152,7 @@ struct Build<'a> {
     focus: &'a Focus,
     material: &'a Material<'a>,
     words: items::Words,
-    lanes: Vec<Lane>,
+    lanes: Vec<PictureLane>,
     /// The lane of each CPU with its running threads, and the lane of each thread with its states.
     cpu_lanes: BTreeMap<u16, usize>,
     hues: HashMap<Tid, u8>,
@@ -249,7 +249,7 @@ impl<'a> Build<'a> {
 
 /// The subject's thread has the second hue, the threads with the longest running time have the
 /// others.
-fn hues(focus: &Focus, lanes: &Lanes) -> HashMap<Tid, u8> {
+fn hues(focus: &Focus, lanes: &WindowLanes) -> HashMap<Tid, u8> {
     let mut ran: HashMap<Tid, Nanos> = HashMap::new();
     for run in lanes.cpus.values().flat_map(|lane| &lane.ran) {
         if let Some(tid) = run.tid.filter(|tid| *tid != Tid::IDLE && focus.tid != Some(*tid)) {

@@ -16,17 +16,19 @@ pub(super) use marks::InWindows;
 use super::picture::{Focus, Material, Picture};
 use crate::format::count;
 use punctual_bundle::intervals::{OccupancyDocument, PairsDocument};
-use punctual_core::event::{Group, Recorded, Source};
+use punctual_core::event::{Group, Recorded, RecordedSource};
 use punctual_core::{Event, Finding, MonotonicNs, Names, Nanos, Severity};
 use punctual_explain::EventCounts;
 use punctual_explain::gaps::Gaps;
 use punctual_explain::occupancy::Occupancy;
-use punctual_explain::pairs::{self, Detail, Pairing, PairingOptions, Prepared, Request};
-use punctual_explain::threads::{Coverage, Lanes, Tracker, Windows};
+use punctual_explain::pairs::{
+    self, PairRequest, Pairing, PairingOptions, PreparedPairing, WorstDetail,
+};
+use punctual_explain::threads::{Coverage, LaneWindows, Tracker, WindowLanes};
 
 /// The number of worst cases listed for each pair and function, and the number of those with
 /// details.
-const DETAIL: Detail = Detail { worst: 20, explained: 3 };
+const DETAIL: WorstDetail = WorstDetail { worst: 20, explained: 3 };
 /// Items of the finest picture.
 const MAX_ITEMS: usize = 6_000;
 
@@ -40,12 +42,12 @@ pub struct RecordingSource<'a> {
     /// The names of the series of its samples, by number.
     pub series: Vec<String>,
     /// Requested pairs and functions with their limits; all others are shown too.
-    pub requests: Vec<Request>,
+    pub requests: Vec<PairRequest>,
 }
 
 /// The content of a page about a recording.
 #[derive(Clone, Debug)]
-pub struct Digest {
+pub struct RecordingDigest {
     recorded: Recorded,
     counts: EventCounts,
     occupancy: OccupancyDocument,
@@ -53,16 +55,20 @@ pub struct Digest {
     pictures: Vec<Picture>,
 }
 
-impl Digest {
+impl RecordingDigest {
     /// The digest of a recording; each call of `events` must yield all its events from the
     /// beginning.
     pub fn of<E: IntoIterator<Item = Event>>(
         source: &RecordingSource<'_>,
         events: impl Fn() -> E,
-    ) -> Digest {
+    ) -> RecordingDigest {
         let RecordingSource { recorded, names, requests, .. } = source;
-        let needed = Prepared::is_needed(recorded, requests);
-        let prepared = if needed { Prepared::of(events(), requests) } else { Prepared::default() };
+        let needed = PreparedPairing::is_needed(recorded, requests);
+        let prepared = if needed {
+            PreparedPairing::of(events(), requests)
+        } else {
+            PreparedPairing::default()
+        };
         let gaps = prepared.gaps.clone();
         let coverage = Coverage::of(recorded, names);
 
@@ -90,7 +96,7 @@ impl Digest {
             around(source, (&foci, &density), &explained, (coverage, gaps), events());
         lanes.truncate(explained.len());
         let intervals = pairs::document(&results, DETAIL, &lanes, names, recorded);
-        Digest { recorded: (*recorded).clone(), counts, occupancy, intervals, pictures }
+        RecordingDigest { recorded: (*recorded).clone(), counts, occupancy, intervals, pictures }
     }
 
     /// Warnings about its figures: those of its recorder, and losses.
@@ -98,7 +104,7 @@ impl Digest {
         let mut all = self.recorded.findings.clone();
         let lossy = self.recorded.sources.iter().filter(|source| source.lost > 0);
         let message = "events were lost: the time in between is marked as unknown";
-        let finding = |source: &Source| {
+        let finding = |source: &RecordedSource| {
             let evidence = format!(
                 "{} of {}",
                 count(source.lost),
@@ -129,11 +135,11 @@ fn around<E: IntoIterator<Item = Event>>(
     explained: &[(MonotonicNs, MonotonicNs)],
     (coverage, gaps): (Coverage, Gaps),
     events: E,
-) -> (Vec<Lanes>, Vec<Picture>) {
+) -> (Vec<WindowLanes>, Vec<Picture>) {
     let shown: Vec<(MonotonicNs, MonotonicNs)> =
         foci.iter().map(|of| density.narrowed(of)).collect();
     let all = explained.iter().chain(&shown).copied();
-    let mut tracker = Tracker::new(coverage, gaps, Windows::new(all));
+    let mut tracker = Tracker::new(coverage, gaps, LaneWindows::new(all));
     let mut marks = marks::InWindows::new(source.names, &shown);
     for event in events {
         tracker.push(&event);
@@ -142,7 +148,7 @@ fn around<E: IntoIterator<Item = Event>>(
     let mut lanes = tracker.finish().0.finish();
     let of_subjects = lanes.split_off(explained.len().min(lanes.len()));
     let material = foci.iter().zip(&of_subjects).zip(marks.finish());
-    let picture = |((focus, lanes), (marks, left_out)): ((&Focus, &Lanes), (Vec<_>, u64))| {
+    let picture = |((focus, lanes), (marks, left_out)): ((&Focus, &WindowLanes), (Vec<_>, u64))| {
         Picture::of(
             focus,
             &Material {

@@ -2,7 +2,7 @@
 //! drawing use the same.
 
 use super::curve::Curve;
-use super::gather::Content;
+use super::gather::PageSeries;
 use super::percentiles::PER_DECADE;
 use serde::Serialize;
 
@@ -23,7 +23,7 @@ pub struct Scale {
 }
 
 impl Scale {
-    pub fn of(content: &Content<'_>, curves: &[Curve]) -> Scale {
+    pub fn of(content: &PageSeries<'_>, curves: &[Curve]) -> Scale {
         let finest =
             curves.iter().map(|curve| curve.body_width.max(1)).reduce(common).unwrap_or(1_000);
         let bulk_of = |points: &[i64]| points.get(3 * PER_DECADE).or(points.last()).copied();

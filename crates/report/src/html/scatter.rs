@@ -1,7 +1,7 @@
 //! Rows of a measure's table as dots, one column over another, drawn without a script.
 
 use super::ReportInput;
-use super::drawing::{Area, Axis, Tick};
+use super::drawing::{Area, AxisTick, PlotAxis};
 use super::notes::measures;
 use crate::notes::number;
 use punctual_core::{Cell, Column, Table};
@@ -28,8 +28,8 @@ pub struct Scatter {
     width: f64,
     height: f64,
     plot: Area,
-    x_ticks: Vec<Tick>,
-    y_ticks: Vec<Tick>,
+    x_ticks: Vec<AxisTick>,
+    y_ticks: Vec<AxisTick>,
     x_title: String,
     y_title: String,
     /// A stroke of zero length for each dot.
@@ -70,27 +70,27 @@ fn draw(who: &str, table: &Table, x: &str, y: &str) -> Option<Scatter> {
         .filter_map(|row| Option::zip(value(row, of_x), value(row, of_y)))
         .take(DOTS)
         .collect();
-    let side = |column: &Column| Side::new(&column.name, &column.unit);
+    let side = |column: &Column| ScatterSide::new(&column.name, &column.unit);
     let (x, y) = (side(table.columns.get(of_x)?), side(table.columns.get(of_y)?));
     let title = format!("{} over {}, of {who}", y.title, x.title);
-    Scatter::of(title, &x, &y, &points, Line::None)
+    Scatter::of(title, &x, &y, &points, ScatterLine::None)
 }
 
-pub(crate) struct Side {
+pub(crate) struct ScatterSide {
     title: String,
     /// `ns`, `count`, `bytes`, or a unit as it is written behind a number.
     unit: String,
 }
 
-impl Side {
-    pub(crate) fn new(title: &str, unit: &str) -> Side {
-        Side { title: crate::format::plain(title), unit: unit.to_owned() }
+impl ScatterSide {
+    pub(crate) fn new(title: &str, unit: &str) -> ScatterSide {
+        ScatterSide { title: crate::format::plain(title), unit: unit.to_owned() }
     }
 }
 
 /// A line drawn over points.
 #[derive(Clone, Copy)]
-pub(crate) enum Line<'a> {
+pub(crate) enum ScatterLine<'a> {
     None,
     /// The running maximum: the points are in horizontal order.
     Largest,
@@ -99,16 +99,17 @@ pub(crate) enum Line<'a> {
 }
 
 /// The coordinate system of a drawing.
-struct Frame {
-    across: Axis,
-    upwards: Axis,
+struct ScatterFrame {
+    across: PlotAxis,
+    upwards: PlotAxis,
 }
 
-impl Frame {
-    fn of(points: &[(f64, f64)]) -> Frame {
-        let axis =
-            |of: fn(&(f64, f64)) -> f64| Axis::from_zero(points.iter().map(of).fold(0.0, f64::max));
-        Frame { across: axis(|point| point.0), upwards: axis(|point| point.1) }
+impl ScatterFrame {
+    fn of(points: &[(f64, f64)]) -> ScatterFrame {
+        let axis = |of: fn(&(f64, f64)) -> f64| {
+            PlotAxis::from_zero(points.iter().map(of).fold(0.0, f64::max))
+        };
+        ScatterFrame { across: axis(|point| point.0), upwards: axis(|point| point.1) }
     }
 
     fn x(&self, value: f64) -> f64 {
@@ -168,22 +169,22 @@ impl Scatter {
     /// Points as dots; `None` if there are fewer than two.
     pub(crate) fn of(
         title: String,
-        x: &Side,
-        y: &Side,
+        x: &ScatterSide,
+        y: &ScatterSide,
         points: &[(f64, f64)],
-        line: Line<'_>,
+        line: ScatterLine<'_>,
     ) -> Option<Scatter> {
         if points.len() < 2 {
             return None;
         }
-        let frame = Frame::of(points);
+        let frame = ScatterFrame::of(points);
         let (steps, changes) = match line {
-            Line::None => (String::new(), String::new()),
-            Line::Largest => (frame.largest(points), String::new()),
-            Line::Levels(levels) => (frame.levels(levels), frame.changes(levels)),
+            ScatterLine::None => (String::new(), String::new()),
+            ScatterLine::Largest => (frame.largest(points), String::new()),
+            ScatterLine::Levels(levels) => (frame.levels(levels), frame.changes(levels)),
         };
-        let ticks = |axis: &Axis, unit: &str, at: &dyn Fn(f64) -> f64| -> Vec<Tick> {
-            let tick = |value: f64| Tick { at: at(value), label: label(value, unit) };
+        let ticks = |axis: &PlotAxis, unit: &str, at: &dyn Fn(f64) -> f64| -> Vec<AxisTick> {
+            let tick = |value: f64| AxisTick { at: at(value), label: label(value, unit) };
             // Counts of runs have no fractional ticks.
             let is_whole = |value: &f64| unit != "count" || value.fract() == 0.0;
             axis.ticks().into_iter().filter(is_whole).map(tick).collect()
@@ -256,10 +257,11 @@ mod tests {
 
     #[test]
     fn the_running_maximum_is_drawn_as_steps() {
-        let side = |title: &str| Side::new(title, "count");
+        let side = |title: &str| ScatterSide::new(title, "count");
         let points = [(1.0, 10.0), (2.0, 5.0), (3.0, 20.0), (4.0, 20.0)];
         let drawn =
-            Scatter::of(String::new(), &side("x"), &side("y"), &points, Line::Largest).unwrap();
+            Scatter::of(String::new(), &side("x"), &side("y"), &points, ScatterLine::Largest)
+                .unwrap();
         // One step up at the third point, continued to the end of the plot; an axis ends 2 % beyond
         // the largest value.
         assert_eq!(drawn.steps, "M144.8 126.0H310.5V26.0H400.0");
@@ -268,11 +270,12 @@ mod tests {
 
     #[test]
     fn levels_are_drawn_as_segments_and_changes_at_their_start() {
-        let side = || Side::new("", "count");
+        let side = || ScatterSide::new("", "count");
         let points = [(1.0, 10.0), (2.0, 10.0), (3.0, 20.0), (4.0, 20.0)];
         let levels = [([0.5, 2.5], Some(10.0)), ([2.5, 4.5], None)];
         let drawn =
-            Scatter::of(String::new(), &side(), &side(), &points, Line::Levels(&levels)).unwrap();
+            Scatter::of(String::new(), &side(), &side(), &points, ScatterLine::Levels(&levels))
+                .unwrap();
         assert_eq!(drawn.steps, "M103.4 126.0H269.1");
         assert_eq!(drawn.changes, "M269.1 22V226");
     }

@@ -14,22 +14,22 @@ pub const DASHES: [&str; 3] = ["", "7 3", "2 2"];
 
 /// The style of a curve.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
-pub struct Style {
+pub struct CurveStyle {
     pub hue: usize,
     pub dash: usize,
     /// Its strength, in percent.
     pub strength: usize,
 }
 
-impl Style {
+impl CurveStyle {
     /// The style of the `n`th curve, each with its own.
-    pub fn nth(n: usize) -> Style {
-        Style { hue: n % HUES, dash: n / HUES % DASHES.len(), strength: 100 }
+    pub fn nth(n: usize) -> CurveStyle {
+        CurveStyle { hue: n % HUES, dash: n / HUES % DASHES.len(), strength: 100 }
     }
 
     /// The style of the `n`th of `of` series in a group.
-    pub fn in_group(group: usize, n: usize, of: usize) -> Style {
+    pub fn in_group(group: usize, n: usize, of: usize) -> CurveStyle {
         let paler = if of < 2 { 0 } else { 55 * n / (of - 1) };
-        Style { strength: 100 - paler, ..Style::nth(group) }
+        CurveStyle { strength: 100 - paler, ..CurveStyle::nth(group) }
     }
 }

@@ -24,7 +24,7 @@ const MAX_LENGTH: usize = 600;
 
 /// Findings of one kind.
 #[derive(Serialize)]
-pub struct Warning {
+pub struct PageWarning {
     /// The stable word for it.
     id: String,
     /// `bad`, `warning`, `advice`, `note`.
@@ -48,13 +48,13 @@ pub struct Warning {
 #[derive(Serialize)]
 struct Sentence {
     text: String,
-    places: Vec<Place>,
+    places: Vec<WarningPlace>,
     more: usize,
 }
 
 /// Subjects that share their evidence.
 #[derive(Serialize)]
-struct Place {
+struct WarningPlace {
     subjects: Vec<String>,
     more: usize,
     evidence: Option<String>,
@@ -62,17 +62,17 @@ struct Place {
 
 /// All warnings, and the number of kinds that are not shown.
 #[derive(Serialize)]
-pub struct Warnings {
+pub struct PageWarnings {
     /// Warnings that must be read before the figures are trusted.
-    pub grave: Vec<Warning>,
+    pub grave: Vec<PageWarning>,
     /// Further information.
-    pub light: Vec<Warning>,
+    pub light: Vec<PageWarning>,
     pub more: usize,
 }
 
 /// The findings of all bundles combined.
-pub fn warnings(inputs: &[ReportInput<'_>], labels: &[String]) -> Warnings {
-    let (mut all, mut strange): (Vec<Warning>, usize) = (Vec::new(), 0);
+pub fn warnings(inputs: &[ReportInput<'_>], labels: &[String]) -> PageWarnings {
+    let (mut all, mut strange): (Vec<PageWarning>, usize) = (Vec::new(), 0);
     for (place, input) in inputs.iter().enumerate() {
         for finding in findings_of(input) {
             strange += usize::from(!add(&mut all, place, &finding));
@@ -98,7 +98,7 @@ pub fn warnings(inputs: &[ReportInput<'_>], labels: &[String]) -> Warnings {
     let more = all.len().saturating_sub(MAX_KINDS) + strange;
     all.truncate(MAX_KINDS);
     let (grave, light) = all.into_iter().partition(|warning| warning.weight >= Severity::Warning);
-    Warnings { grave, light, more }
+    PageWarnings { grave, light, more }
 }
 
 /// The findings of a bundle; those that the summary lacks are taken from the bundle itself, so that
@@ -143,13 +143,13 @@ fn sentence(text: &str) -> String {
 }
 
 /// Adds a finding to those of its kind; returns false if there are too many kinds already.
-fn add(all: &mut Vec<Warning>, place: usize, finding: &Finding) -> bool {
+fn add(all: &mut Vec<PageWarning>, place: usize, finding: &Finding) -> bool {
     let known = all.iter().position(|d| d.id == finding.id && d.weight == finding.severity);
     let warning = match known {
         Some(k) => &mut all[k],
         None if all.len() >= MAX_SEEN => return false,
         None => {
-            all.push(Warning {
+            all.push(PageWarning {
                 id: finding.id.clone(),
                 severity: finding.severity.to_string(),
                 sentences: Vec::new(),
@@ -206,7 +206,7 @@ impl Sentence {
                 }
             }
             None if self.places.len() >= MAX_PLACES => self.more += 1,
-            None => self.places.push(Place {
+            None => self.places.push(WarningPlace {
                 subjects: subject.into_iter().collect(),
                 more: 0,
                 evidence,

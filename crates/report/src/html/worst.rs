@@ -1,6 +1,6 @@
 //! The worst samples of all series, with links to what else happened at those instants.
 
-use super::gather::{Content, Line};
+use super::gather::{PageSeries, SeriesLine};
 use super::table::{Cell, Column, Show, Table};
 use super::text::name;
 use crate::format::micros;
@@ -8,15 +8,15 @@ use punctual_bundle::meta::is_latency;
 use punctual_core::Sample;
 
 /// The worst `rows` samples of all series; `shown` of each series are marked in the plot over time.
-pub fn table(content: &Content<'_>, rows: usize, shown: usize) -> Option<Table> {
-    let of_line = |(k, line): (usize, &'_ Line<'_>)| {
+pub fn table(content: &PageSeries<'_>, rows: usize, shown: usize) -> Option<Table> {
+    let of_line = |(k, line): (usize, &'_ SeriesLine<'_>)| {
         line.worst()
             .iter()
             .enumerate()
             .map(move |(place, sample)| (*sample, k, place))
             .collect::<Vec<_>>()
     };
-    let is_latency = |(_, line): &(usize, &Line<'_>)| {
+    let is_latency = |(_, line): &(usize, &SeriesLine<'_>)| {
         is_latency(&line.series.meta.workload, &line.series.meta.name)
     };
     let lines = content.lines.iter().enumerate();

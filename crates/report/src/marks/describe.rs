@@ -1,8 +1,8 @@
 //! Conversion of each kind of event to marks.
 
 use super::Detail::{Address, Number, Span, Text};
-use super::open::Open;
-use super::{Detail, Details, Lane, Mark, Marks, Shape, label};
+use super::open::OpenSpan;
+use super::{Detail, Details, Extent, Lane, Mark, Marks, label};
 use crate::format::plain;
 use punctual_core::event::{Futex, PointKind};
 use punctual_core::{Event, EventKind, MonotonicNs, Names, Tid};
@@ -81,7 +81,7 @@ fn scheduling<'a>(marks: &Marks<'a>, event: &Event, out: &mut Vec<Mark<'a>>) {
 fn cpu<'a>(marks: &mut Marks<'a>, event: &Event, out: &mut Vec<Mark<'a>>) {
     let (names, cpu, at) = (marks.names, event.cpu, event.at);
     let begun =
-        |name: Cow<'a, str>| Open { since: at, name, details: interrupted(names, event.tid) };
+        |name: Cow<'a, str>| OpenSpan { since: at, name, details: interrupted(names, event.tid) };
     match event.what {
         EventKind::IrqEntry { irq } => {
             marks.begin(Lane::Interrupts(cpu), begun(names.irq(irq).into()), out)
@@ -130,14 +130,14 @@ fn cpu<'a>(marks: &mut Marks<'a>, event: &Event, out: &mut Vec<Mark<'a>>) {
         }
         EventKind::IdleEnter { state } => {
             let open =
-                Open { since: at, name: label::idle_state(names, state), details: Vec::new() };
+                OpenSpan { since: at, name: label::idle_state(names, state), details: Vec::new() };
             marks.begin(Lane::Idle(cpu), open, out);
         }
         EventKind::IdleExit => {
             marks.end(Lane::Idle(cpu), at, || "idle state".into(), Vec::new(), out)
         }
         EventKind::Frequency { khz } => {
-            out.push(Mark::new(Lane::Frequency(cpu), "frequency", Shape::Value(at, khz.into())));
+            out.push(Mark::new(Lane::Frequency(cpu), "frequency", Extent::Value(at, khz.into())));
         }
         _ => {}
     }
@@ -162,7 +162,7 @@ fn timers<'a>(marks: &mut Marks<'a>, event: &Event, out: &mut Vec<Mark<'a>>) {
         EventKind::HrtimerExpireEntry { timer, expires, .. } => {
             let mut details = vec![("timer", Address(timer))];
             details.extend(expires.map(|expires| ("late by", Span(at - expires))));
-            marks.begin(lane, Open { since: at, name: "hrtimer".into(), details }, out);
+            marks.begin(lane, OpenSpan { since: at, name: "hrtimer".into(), details }, out);
         }
         EventKind::HrtimerExpireExit { .. } => {
             marks.end(lane, at, || "hrtimer".into(), Vec::new(), out)
@@ -176,7 +176,7 @@ fn timers<'a>(marks: &mut Marks<'a>, event: &Event, out: &mut Vec<Mark<'a>>) {
             let name = format!("timer {}", label::symbol(names, function)).into();
             marks.begin(
                 lane,
-                Open { since: at, name, details: vec![("timer", Address(timer))] },
+                OpenSpan { since: at, name, details: vec![("timer", Address(timer))] },
                 out,
             );
         }
@@ -196,7 +196,7 @@ fn own<'a>(marks: &mut Marks<'a>, event: &Event, out: &mut Vec<Mark<'a>>) {
             let values = &values[..usize::from(count).min(2)];
             for (place, value) in values.iter().enumerate() {
                 let lane = Lane::Values(tid, point, place as u8);
-                out.push(Mark::new(lane, name.clone(), Shape::Value(at, *value)));
+                out.push(Mark::new(lane, name.clone(), Extent::Value(at, *value)));
             }
             let mut details: Details<'a> = ["value", "second value"]
                 .into_iter()
@@ -204,7 +204,7 @@ fn own<'a>(marks: &mut Marks<'a>, event: &Event, out: &mut Vec<Mark<'a>>) {
                 .collect();
             match kind {
                 PointKind::Point => out.push(instant(event, lane, name, details)),
-                PointKind::Begin => marks.begin_inside(lane, Open { since: at, name, details }),
+                PointKind::Begin => marks.begin_inside(lane, OpenSpan { since: at, name, details }),
                 PointKind::End => {
                     let at_end = ["value at end", "second value at end"];
                     details.iter_mut().zip(at_end).for_each(|(detail, name)| detail.0 = name);
@@ -213,7 +213,7 @@ fn own<'a>(marks: &mut Marks<'a>, event: &Event, out: &mut Vec<Mark<'a>>) {
             }
         }
         EventKind::Call { function, began, depth, left, argument } => {
-            let shape = Shape::Span(began, at.max(began));
+            let shape = Extent::Span(began, at.max(began));
             let mut call = Mark::new(Lane::Calls(tid), label::function(names, function), shape);
             call.function = Some(function);
             call.details.push(("depth", Number(depth.into())));
@@ -225,7 +225,7 @@ fn own<'a>(marks: &mut Marks<'a>, event: &Event, out: &mut Vec<Mark<'a>>) {
             let end = at.max(due);
             let lane = marks.slot(|slot| Lane::Samples(tid, series, slot), due, end);
             let mut sample =
-                Mark::new(lane, format!("sample of series {series}"), Shape::Span(due, end));
+                Mark::new(lane, format!("sample of series {series}"), Extent::Span(due, end));
             sample.details.push(("latency", Span(at - due)));
             sample.wake = marks.wakes.of(tid, due);
             out.push(sample);
@@ -249,7 +249,7 @@ fn lost<'a>(
     };
     marks.cut(concerned, since, out);
     let lane = if of_points { Lane::InThread(event.tid) } else { Lane::OnCpu(event.cpu) };
-    let mut gap = Mark::new(lane, "events lost", Shape::Span(since.min(event.at), event.at));
+    let mut gap = Mark::new(lane, "events lost", Extent::Span(since.min(event.at), event.at));
     gap.details.push(("events", Number(i64::try_from(count).unwrap_or(i64::MAX))));
     out.push(gap);
 }
@@ -265,7 +265,7 @@ fn storage<'a>(marks: &mut Marks<'a>, event: &Event, out: &mut Vec<Mark<'a>>) {
                 ("issued by", task(names, event.tid)),
             ];
             let name = if write { "write" } else { "read" }.into();
-            marks.request_begins(device, sector, Open { since: at, name, details });
+            marks.request_begins(device, sector, OpenSpan { since: at, name, details });
         }
         EventKind::BlockComplete { device, sector, error, .. } => {
             let details =
@@ -276,7 +276,7 @@ fn storage<'a>(marks: &mut Marks<'a>, event: &Event, out: &mut Vec<Mark<'a>>) {
             let details =
                 vec![("transaction", Number(transaction as i64)), ("by", task(names, event.tid))];
             let name = format!("journal commit on {}", label::device(names, device)).into();
-            marks.begin(Lane::Journal(device), Open { since: at, name, details }, out);
+            marks.begin(Lane::Journal(device), OpenSpan { since: at, name, details }, out);
         }
         EventKind::JournalEnd { device, .. } => {
             marks.end(Lane::Journal(device), at, || "journal commit".into(), Vec::new(), out);
@@ -286,7 +286,7 @@ fn storage<'a>(marks: &mut Marks<'a>, event: &Event, out: &mut Vec<Mark<'a>>) {
                 vec![("opcode", Number(opcode.into())), ("blocks", Number(blocks.into()))];
             marks.begin(
                 Lane::Mmc,
-                Open { since: at, name: format!("MMC command {opcode}").into(), details },
+                OpenSpan { since: at, name: format!("MMC command {opcode}").into(), details },
                 out,
             );
         }
@@ -307,14 +307,14 @@ fn thread<'a>(marks: &mut Marks<'a>, event: &Event, out: &mut Vec<Mark<'a>>) {
             let name = label::syscall(names, number);
             let details =
                 vec![("first argument", Address(args[0])), ("second argument", Address(args[1]))];
-            marks.begin(Lane::Syscalls(tid), Open { since: at, name, details }, out);
+            marks.begin(Lane::Syscalls(tid), OpenSpan { since: at, name, details }, out);
         }
         EventKind::SyscallExit { number, result } => {
             let details = vec![("result", Number(result))];
             marks.end(Lane::Syscalls(tid), at, || label::syscall(names, number), details, out);
         }
         EventKind::FutexEnter { op, address } => {
-            let open = Open {
+            let open = OpenSpan {
                 since: at,
                 name: futex(op).into(),
                 details: vec![("futex", Address(address))],
@@ -329,7 +329,7 @@ fn thread<'a>(marks: &mut Marks<'a>, event: &Event, out: &mut Vec<Mark<'a>>) {
             let details = vec![("lock", Address(lock)), ("flags", Address(flags.into()))];
             marks.begin_inside(
                 Lane::Locks(tid),
-                Open { since: at, name: "waits for a kernel lock".into(), details },
+                OpenSpan { since: at, name: "waits for a kernel lock".into(), details },
             );
         }
         EventKind::ContentionEnd { result, .. } => {
@@ -337,7 +337,7 @@ fn thread<'a>(marks: &mut Marks<'a>, event: &Event, out: &mut Vec<Mark<'a>>) {
             marks.end(Lane::Locks(tid), at, || "waits for a kernel lock".into(), details, out);
         }
         EventKind::ReclaimBegin { order } => {
-            let open = Open {
+            let open = OpenSpan {
                 since: at,
                 name: "direct reclaim".into(),
                 details: vec![("order", Number(order.into()))],
@@ -350,7 +350,7 @@ fn thread<'a>(marks: &mut Marks<'a>, event: &Event, out: &mut Vec<Mark<'a>>) {
         }
         EventKind::WorkStart { function } => {
             let open =
-                Open { since: at, name: label::symbol(names, function), details: Vec::new() };
+                OpenSpan { since: at, name: label::symbol(names, function), details: Vec::new() };
             marks.begin(Lane::Work(tid), open, out);
         }
         EventKind::WorkEnd { function } => {
@@ -435,7 +435,7 @@ fn instant<'a>(
     name: impl Into<Cow<'a, str>>,
     details: Details<'a>,
 ) -> Mark<'a> {
-    Mark::new(lane, name, Shape::Instant(event.at)).with(details)
+    Mark::new(lane, name, Extent::Instant(event.at)).with(details)
 }
 
 fn task<'a>(names: &'a Names, tid: Tid) -> Detail<'a> {

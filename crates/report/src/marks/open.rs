@@ -1,6 +1,6 @@
 //! Spans that have begun: how they end, and the notes on spans without a regular end.
 
-use super::{Detail, Details, Lane, Mark, Marks, SLOTS, Shape};
+use super::{Detail, Details, Extent, Lane, Mark, Marks, SLOTS};
 use punctual_core::MonotonicNs;
 use std::borrow::Cow;
 
@@ -8,15 +8,15 @@ const END_MISSING: &str = "its end was not recorded";
 const BEGINNING_MISSING: &str = "its beginning was not recorded";
 
 /// A span that has begun.
-pub struct Open<'a> {
+pub struct OpenSpan<'a> {
     pub since: MonotonicNs,
     pub name: Cow<'a, str>,
     pub details: Details<'a>,
 }
 
-impl<'a> Open<'a> {
+impl<'a> OpenSpan<'a> {
     fn ended(self, lane: Lane, at: MonotonicNs) -> Mark<'a> {
-        Mark::new(lane, self.name, Shape::Span(self.since, at.max(self.since))).with(self.details)
+        Mark::new(lane, self.name, Extent::Span(self.since, at.max(self.since))).with(self.details)
     }
 
     fn cut(self, lane: Lane, at: MonotonicNs) -> Mark<'a> {
@@ -24,18 +24,18 @@ impl<'a> Open<'a> {
     }
 
     pub fn unfinished(self, lane: Lane) -> Mark<'a> {
-        Mark::new(lane, self.name, Shape::Begun(self.since)).with(self.details)
+        Mark::new(lane, self.name, Extent::Begun(self.since)).with(self.details)
     }
 }
 
 impl<'a> Marks<'a> {
     /// Begins a span nested in the open spans of this lane.
-    pub(super) fn begin_inside(&mut self, lane: Lane, open: Open<'a>) {
+    pub(super) fn begin_inside(&mut self, lane: Lane, open: OpenSpan<'a>) {
         self.open.entry(lane).or_default().push(open);
     }
 
     /// Begins a span in a lane without nesting: an open span there ended unseen.
-    pub(super) fn begin(&mut self, lane: Lane, open: Open<'a>, out: &mut Vec<Mark<'a>>) {
+    pub(super) fn begin(&mut self, lane: Lane, open: OpenSpan<'a>, out: &mut Vec<Mark<'a>>) {
         let spans = self.open.entry(lane).or_default();
         out.extend(spans.drain(..).rev().map(|old| old.cut(lane, open.since)));
         spans.push(open);
@@ -54,7 +54,7 @@ impl<'a> Marks<'a> {
             Some(open) => open.ended(lane, at).with(details),
             None => {
                 let note = ("note", Detail::Text(BEGINNING_MISSING.into()));
-                let ended = Mark::new(lane, format!("end of {}", name()), Shape::Instant(at));
+                let ended = Mark::new(lane, format!("end of {}", name()), Extent::Instant(at));
                 ended.with(details).with(vec![note])
             }
         });
@@ -90,7 +90,7 @@ impl<'a> Marks<'a> {
         lane(slot as u8)
     }
 
-    pub(super) fn request_begins(&mut self, device: u32, sector: u64, open: Open<'a>) {
+    pub(super) fn request_begins(&mut self, device: u32, sector: u64, open: OpenSpan<'a>) {
         self.requests.insert((device, sector), open);
     }
 
@@ -105,7 +105,7 @@ impl<'a> Marks<'a> {
     ) {
         let Some(open) = self.requests.remove(&(device, sector)) else {
             let note = ("note", Detail::Text(BEGINNING_MISSING.into()));
-            let ended = Mark::new(Lane::Requests(device, 0), "end of request", Shape::Instant(at));
+            let ended = Mark::new(Lane::Requests(device, 0), "end of request", Extent::Instant(at));
             return out.push(ended.with(details).with(vec![note]));
         };
         let lane = self.slot(|slot| Lane::Requests(device, slot), open.since, at);

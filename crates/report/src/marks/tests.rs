@@ -23,10 +23,10 @@ fn described(events: &[(i64, u16, Tid, EventKind)]) -> Vec<String> {
     };
     let described = |mark: &Mark<'_>| {
         let extent = match mark.shape {
-            Shape::Span(from, to) => format!("{}..{}", from.0, to.0),
-            Shape::Begun(from) => format!("{}..", from.0),
-            Shape::Instant(at) => format!("{}", at.0),
-            Shape::Value(at, value) => format!("{} = {value}", at.0),
+            Extent::Span(from, to) => format!("{}..{}", from.0, to.0),
+            Extent::Begun(from) => format!("{}..", from.0),
+            Extent::Instant(at) => format!("{}", at.0),
+            Extent::Value(at, value) => format!("{} = {value}", at.0),
         };
         format!("{:?} {} {extent}{}", mark.lane, mark.name, note(mark))
     };

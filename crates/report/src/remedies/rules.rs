@@ -6,10 +6,10 @@ use std::collections::HashMap;
 
 /// The result of `punctual check` at the beginning of the run (`check.json` of a bundle).
 #[derive(Clone, Debug, Default)]
-pub struct Rules(HashMap<String, Rule>);
+pub struct Rules(HashMap<String, RemedyRule>);
 
 #[derive(Clone, Debug, Deserialize)]
-struct Rule {
+struct RemedyRule {
     id: String,
     verdict: String,
     #[serde(default = "applies")]
@@ -39,7 +39,7 @@ impl Rules {
     /// The rules of that document; empty if its shape is unknown.
     pub fn of(document: Option<&Value>) -> Rules {
         let rules =
-            document.and_then(|document| document.get("rules")).map(Vec::<Rule>::deserialize);
+            document.and_then(|document| document.get("rules")).map(Vec::<RemedyRule>::deserialize);
         let rules = rules.and_then(Result::ok).unwrap_or_default();
         Rules(rules.into_iter().map(|rule| (rule.id.clone(), rule)).collect())
     }

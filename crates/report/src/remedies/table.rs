@@ -1,8 +1,8 @@
 //! The remedies that need more evidence than the kind of cause.
 
-use super::About;
+use super::DelayFacts;
 use punctual_core::CauseKind;
-use punctual_explain::explain::{Budget, Cause, Mode};
+use punctual_explain::explain::{Budget, Cause, CpuMode};
 
 /// A remedy for a cause, if the evidence supports it.
 pub struct Remedy {
@@ -10,7 +10,7 @@ pub struct Remedy {
     pub cause: CauseKind,
     /// The predicate in words.
     pub when: &'static str,
-    pub applies: fn(&About<'_>) -> bool,
+    pub applies: fn(&DelayFacts<'_>) -> bool,
     /// `{who}` is the task, holder or system call.
     pub text: &'static str,
     /// The rules of `punctual check` whose fix is this remedy, the most specific first.
@@ -33,7 +33,7 @@ pub const REMEDIES: &[Remedy] = &[
         id: "timer-late-in-user-mode",
         cause: CauseKind::TimerIrqDelay,
         when: "the running task was in user mode",
-        applies: |of| matches!(of.cause(), Some(Cause::TimerIrqDelay { mode: Mode::User, .. })),
+        applies: |of| matches!(of.cause(), Some(Cause::TimerIrqDelay { mode: CpuMode::User, .. })),
         text: "Interrupts are never disabled in user mode: the timer itself expired late, as it \
                does under a hypervisor.",
         rules: &["hypervisor", "tsc-deadline-timer", "smi-count"],
@@ -323,7 +323,7 @@ pub const REMEDIES: &[Remedy] = &[
         id: "own-call",
         cause: CauseKind::OwnExecution,
         when: "the thread was in a system call",
-        applies: |of| matches!(of.cause(), Some(Cause::OwnExecution { mode: Mode::Syscall(_) })),
+        applies: |of| matches!(of.cause(), Some(Cause::OwnExecution { mode: CpuMode::Syscall(_) })),
         text: "The thread itself ran in {who}(): call it less often in a cycle, or with less to \
                do.",
         rules: &["mitigations", "governor", "frequency-cap"],
@@ -332,7 +332,7 @@ pub const REMEDIES: &[Remedy] = &[
         id: "own-or-switch",
         cause: CauseKind::OwnExecution,
         when: "no event shows what the thread did",
-        applies: |of| matches!(of.cause(), Some(Cause::OwnExecution { mode: Mode::Unknown })),
+        applies: |of| matches!(of.cause(), Some(Cause::OwnExecution { mode: CpuMode::Unknown })),
         text: "Record system calls, too (`syscall`): whether the thread ran, or the CPU was still \
                switching to it, is not known.",
         rules: &[],

@@ -2,9 +2,9 @@
 
 use super::*;
 use crate::remedies::table::Remedy;
-use punctual_core::event::{Group, Source};
+use punctual_core::event::{Group, RecordedSource};
 use punctual_core::{MonotonicNs, Nanos, Severity, Tid};
-use punctual_explain::explain::Mode;
+use punctual_explain::explain::CpuMode;
 use serde_json::json;
 
 /// The facts of a case; initially only the kind.
@@ -93,7 +93,7 @@ fn recorded(known: &Known) -> Option<Recorded> {
     let mut recorded = Recorded::without_events(known.recorder?, MonotonicNs(0));
     recorded.groups = known.groups.to_vec();
     let (name, lost) = ("cpu 0".to_owned(), known.lost);
-    recorded.sources.push(Source { name, cpu: Some(0), recorded: 9, lost, torn: 0 });
+    recorded.sources.push(RecordedSource { name, cpu: Some(0), recorded: 9, lost, torn: 0 });
     Some(recorded)
 }
 
@@ -110,13 +110,13 @@ fn judged(known: &Known) -> (Option<&'static Remedy>, Vec<String>) {
     let (rules, names, recorded) = (Rules::of(Some(&rules)), names(), recorded(known));
     let findings: &[&Finding] = if known.is_locked { &[&found] } else { &[] };
     let (recorded, is_partial) = (recorded.as_ref(), known.is_partial);
-    let evidence = Evidence { names: &names, recorded, is_partial, rules: &rules, findings };
+    let evidence = RemedyEvidence { names: &names, recorded, is_partial, rules: &rules, findings };
     let kind = match &known.blame.what {
         Blamed::Cause(cause) => cause.kind(),
         Blamed::Kind(kind) => *kind,
         Blamed::Entry { .. } => panic!("an entry has no row"),
     };
-    let about = About { kind, blame: &known.blame, evidence: &evidence };
+    let about = DelayFacts { kind, blame: &known.blame, evidence: &evidence };
     let given = of(std::slice::from_ref(&known.blame), &evidence);
     (about.fitting(), given.into_iter().map(|advice| advice.text).collect())
 }
@@ -129,7 +129,7 @@ fn softirq(vector: u8) -> Known {
     cause(Cause::Interrupt(Interrupt::Soft(vector)))
 }
 
-fn late_timer(mode: Mode) -> Known {
+fn late_timer(mode: CpuMode) -> Known {
     cause(Cause::TimerIrqDelay { running: Tid(9), mode })
 }
 
@@ -149,7 +149,7 @@ fn inversion() -> Known {
     cause(Cause::Inversion { holder: Tid(9), by: Tid(8) })
 }
 
-fn own(mode: Mode) -> Known {
+fn own(mode: CpuMode) -> Known {
     cause(Cause::OwnExecution { mode })
 }
 
@@ -164,7 +164,7 @@ const BPF: &str = "BPF (BTF tracepoints)";
 fn cases() -> Vec<(&'static str, Known, Known)> {
     use CauseKind as K;
     vec![
-        ("timer-late-in-user-mode", late_timer(Mode::User), late_timer(Mode::Syscall(1))),
+        ("timer-late-in-user-mode", late_timer(CpuMode::User), late_timer(CpuMode::Syscall(1))),
         ("timer-of-own-tick", vector(1), vector(2)),
         ("ipi-of-others", vector(2), vector(1)),
         ("too-hot", vector(3), vector(4)),
@@ -238,8 +238,8 @@ fn cases() -> Vec<(&'static str, Known, Known)> {
         ("timeout-by-timer", kind(K::Timeout).by("ppoll"), kind(K::Timeout).by("recvfrom")),
         ("timeout-by-timer", kind(K::Timeout).by("epoll_pwait2"), kind(K::Timeout)),
         ("stopped-by-task", kind(K::Stopped).by("gdb"), kind(K::Stopped)),
-        ("own-call", own(Mode::Syscall(1)).by("write"), own(Mode::User)),
-        ("own-or-switch", own(Mode::Unknown), own(Mode::User)),
+        ("own-call", own(CpuMode::Syscall(1)).by("write"), own(CpuMode::User)),
+        ("own-or-switch", own(CpuMode::Unknown), own(CpuMode::User)),
         ("steal-without-hypervisor", kind(K::Steal).rule(BARE), kind(K::Steal).rule(GUEST)),
         ("hardware-of-host", kind(K::HwLatency).rule(GUEST), kind(K::HwLatency).rule(BARE)),
         (
@@ -320,7 +320,7 @@ fn remedies_are_sorted_and_omitted_for_small_shares_and_repetitions() {
     let recorded = recorded(&kind(CauseKind::Unknown).recorder(BPF, 3));
     let recorded = recorded.as_ref();
     let evidence =
-        Evidence { names: &names, recorded, is_partial: false, rules: &rules, findings: &[] };
+        RemedyEvidence { names: &names, recorded, is_partial: false, rules: &rules, findings: &[] };
     let given = of(&blamed, &evidence);
     assert_eq!(given.iter().map(|one| one.place).collect::<Vec<_>>(), [1, 5, 0]);
 }

@@ -194,7 +194,7 @@ pub fn of_gate(gate: &GateResult) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use punctual_bundle::comparison::{SCHEMA, Side, SideFigures};
+    use punctual_bundle::comparison::{ComparisonSide, SCHEMA, SideFigures};
 
     fn metric(
         name: &str,
@@ -244,7 +244,7 @@ mod tests {
             superiority: None,
             resolution: 0,
         };
-        let side = |label: &str| Side {
+        let side = |label: &str| ComparisonSide {
             label: label.into(),
             runs: vec!["x".into()],
             timebase: Default::default(),

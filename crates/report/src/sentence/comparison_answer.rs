@@ -5,17 +5,17 @@ use super::comparison::{of_gate, spelled};
 use super::range;
 use crate::format::{counted, micros_f64, plain};
 use punctual_bundle::comparison::{
-    Basis, Comparison, ComparisonAnswer, Difference, GateResult, MetricComparison, Ratio,
+    Basis, Comparison, ComparisonAnswer, Difference, GateResult, MetricComparison, RatioInterval,
     SeriesComparison,
 };
 use punctual_bundle::summary::VerdictWord;
 
 /// A figure of a series on a side.
-type Figure<'c> = (&'c SeriesComparison, &'c MetricComparison);
+type SideFigure<'c> = (&'c SeriesComparison, &'c MetricComparison);
 
 /// The answer of a comparison.
 pub fn answer_of(comparison: &Comparison) -> ComparisonAnswer {
-    let significant: Vec<Figure<'_>> =
+    let significant: Vec<SideFigure<'_>> =
         figures(comparison).filter(|(_, metric)| is_significant(metric)).collect();
     ComparisonAnswer {
         verdict: match comparison.verdict {
@@ -27,7 +27,7 @@ pub fn answer_of(comparison: &Comparison) -> ComparisonAnswer {
     }
 }
 
-fn figures(comparison: &Comparison) -> impl Iterator<Item = Figure<'_>> {
+fn figures(comparison: &Comparison) -> impl Iterator<Item = SideFigure<'_>> {
     comparison.series.iter().flat_map(|one| one.metrics.iter().map(move |metric| (one, metric)))
 }
 
@@ -67,7 +67,7 @@ fn of_gates(comparison: &Comparison, word: VerdictWord) -> String {
 }
 
 /// For each other side, the numbers of lower and of higher figures.
-fn of_differences(comparison: &Comparison, significant: &[Figure<'_>]) -> String {
+fn of_differences(comparison: &Comparison, significant: &[SideFigure<'_>]) -> String {
     let compared = |side: usize| {
         figures(comparison)
             .filter(|(one, m)| one.side == side && m.verdict != Difference::Unsupported)
@@ -118,18 +118,19 @@ fn median(all: &mut [f64]) -> f64 {
 }
 
 /// The significant difference with the largest factor, else the largest factor seen.
-fn strongest(comparison: &Comparison, significant: &[Figure<'_>]) -> Option<String> {
-    let known: Vec<Figure<'_>> =
+fn strongest(comparison: &Comparison, significant: &[SideFigure<'_>]) -> Option<String> {
+    let known: Vec<SideFigure<'_>> =
         figures(comparison).filter(|(_, m)| m.verdict != Difference::Unsupported).collect();
-    let shown: Vec<Figure<'_>> = figures(comparison).filter(|(_, m)| m.a.is_some()).collect();
+    let shown: Vec<SideFigure<'_>> = figures(comparison).filter(|(_, m)| m.a.is_some()).collect();
     let (one, metric) =
         largest(significant).or_else(|| largest(&known)).or_else(|| largest(&shown))?;
     Some(of_figure(comparison, one, metric))
 }
 
 /// The figure whose factor is farthest from 1.
-fn largest<'c>(all: &[Figure<'c>]) -> Option<Figure<'c>> {
-    let weight = |(_, metric): &Figure<'_>| metric.ratio.map_or(0.0, |ratio| ratio.at.ln().abs());
+fn largest<'c>(all: &[SideFigure<'c>]) -> Option<SideFigure<'c>> {
+    let weight =
+        |(_, metric): &SideFigure<'_>| metric.ratio.map_or(0.0, |ratio| ratio.at.ln().abs());
     all.iter().copied().max_by(|one, other| weight(one).total_cmp(&weight(other)))
 }
 
@@ -162,7 +163,7 @@ fn of_figure(comparison: &Comparison, one: &SeriesComparison, metric: &MetricCom
 }
 
 /// `×0.08 (95 % interval ×0.07 to ×0.09)`.
-pub fn times(ratio: &Ratio) -> String {
+pub fn times(ratio: &RatioInterval) -> String {
     if ratio.low.is_none() && ratio.high.is_none() {
         return format!("{}, without an interval", factor(ratio.at));
     }
@@ -204,7 +205,7 @@ mod tests {
 
     #[test]
     fn a_factor_is_shown_with_its_interval() {
-        let open = Ratio { at: 0.5, low: None, high: Some(0.75) };
+        let open = RatioInterval { at: 0.5, low: None, high: Some(0.75) };
         assert_eq!(times(&open), "×0.5 (95 % interval unbounded to ×0.75)");
         let all = [0.001_72, 0.04, 0.2, 1.0, 25.0, 37.42, 125.0, 0.0].map(factor);
         assert_eq!(all, ["×0.0017", "×0.04", "×0.2", "×1", "×25", "×37.4", "×125", "×0"]);

@@ -1,8 +1,10 @@
 //! The parts of a sample's path, and non-preemptible sections, in words.
 
 use crate::format::{self, count, counted, micros};
-use punctual_bundle::answer::{Delay, Delays};
-use punctual_bundle::exact::{DisabledSection, ExactDifference, ExactPair, ExactPart, ExactSample};
+use punctual_bundle::answer::{AnsweredDelay, Delays};
+use punctual_bundle::exact::{
+    DisabledSection, ExactDifference, ExactPair, ExactPart, ExplainedExactSample,
+};
 use punctual_bundle::sections::{SectionsDocument, SectionsRun};
 use punctual_core::Nanos;
 use std::cmp::Reverse;
@@ -22,12 +24,12 @@ pub fn title(kind: &str) -> &'static str {
 
 /// The main cause of a sample: the part of its path with most instructions, and the function with
 /// most of them. `None` if nothing of it was traced.
-pub fn most(sample: &ExactSample) -> Option<Delay> {
+pub fn most(sample: &ExplainedExactSample) -> Option<AnsweredDelay> {
     Some(delay(sample, sample.longest_part()?))
 }
 
 /// The causes of a sample: the parts of its path, the longest first.
-pub fn delays(sample: &ExactSample) -> Delays {
+pub fn delays(sample: &ExplainedExactSample) -> Delays {
     let mut parts: Vec<&ExactPart> = sample.parts.iter().collect();
     parts.sort_by_key(|part| Reverse(part.instructions));
     Delays {
@@ -40,9 +42,9 @@ pub fn delays(sample: &ExactSample) -> Delays {
     }
 }
 
-fn delay(sample: &ExactSample, part: &ExactPart) -> Delay {
+fn delay(sample: &ExplainedExactSample, part: &ExactPart) -> AnsweredDelay {
     let all = sample.instructions.saturating_add(sample.without);
-    Delay {
+    AnsweredDelay {
         cause: part.kind.clone(),
         words: title(&part.kind).to_owned(),
         who: part.functions.first().map(|(function, _)| function.clone()),
@@ -51,7 +53,7 @@ fn delay(sample: &ExactSample, part: &ExactPart) -> Delay {
 }
 
 /// The source lines of a sample with most instructions; empty if unknown.
-pub fn lines(sample: &ExactSample, most: usize) -> String {
+pub fn lines(sample: &ExplainedExactSample, most: usize) -> String {
     let lines: Vec<String> = sample
         .lines
         .iter()

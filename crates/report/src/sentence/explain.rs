@@ -2,14 +2,14 @@
 
 use crate::format::{self, counted, micros, plain};
 use crate::sentence::listed;
-use punctual_bundle::answer::Delay;
+use punctual_bundle::answer::AnsweredDelay;
 use punctual_core::event::{MomentSource, TraceMoment};
 use punctual_core::{Event, EventKind, MonotonicNs, Names, Nanos, Tid};
 use punctual_explain::explain::{
-    Budget, Cause, Confidence, Culprit, Explanation, Kind, Mode, Part, Wait, WakeUp, Waker,
-    device_name, is_enabled, longest_place,
+    Budget, Cause, Confidence, CpuMode, Culprit, Explanation, Part, StartKind, WaitKind, WakeUp,
+    Waker, device_name, is_enabled, longest_place,
 };
-use punctual_explain::moments::{Originator, originators};
+use punctual_explain::moments::{NoiseOriginator, originators};
 use punctual_explain::threads::Interrupt;
 
 /// At most this many causes are listed individually; the rest are summed up.
@@ -23,7 +23,7 @@ const FRAMES: usize = 5;
 
 /// All parts of a sample with the same reason.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Reason<'e> {
+pub struct PartsReason<'e> {
     /// The first of its parts.
     pub part: &'e Part,
     /// The number of parts.
@@ -32,8 +32,8 @@ pub struct Reason<'e> {
 }
 
 /// The reasons of an explanation, in the order of their beginnings.
-pub fn reasons(explanation: &Explanation) -> Vec<Reason<'_>> {
-    let mut reasons: Vec<Reason<'_>> = Vec::new();
+pub fn reasons(explanation: &Explanation) -> Vec<PartsReason<'_>> {
+    let mut reasons: Vec<PartsReason<'_>> = Vec::new();
     let mut known = std::collections::HashMap::new();
     for part in &explanation.parts {
         let cpu = part.cpu.filter(|_| names_cpu(part.cause));
@@ -43,7 +43,7 @@ pub fn reasons(explanation: &Explanation) -> Vec<Reason<'_>> {
                 reason.parts += 1;
                 reason.time += part.span();
             }
-            None => reasons.push(Reason { part, parts: 1, time: part.span() }),
+            None => reasons.push(PartsReason { part, parts: 1, time: part.span() }),
         }
     }
     reasons
@@ -64,10 +64,10 @@ fn names_cpu(cause: Cause) -> bool {
 }
 
 /// The main cause of a sample.
-pub fn most(explanation: &Explanation, names: &Names) -> Option<Delay> {
+pub fn most(explanation: &Explanation, names: &Names) -> Option<AnsweredDelay> {
     let most = reasons(explanation).into_iter().max_by_key(|reason| reason.time)?;
     let who = who(most.part.cause, most.part.prio, names);
-    Some(Delay {
+    Some(AnsweredDelay {
         cause: most.part.cause.id().to_owned(),
         words: title(most.part.cause).to_owned(),
         who: (!who.is_empty()).then_some(who),
@@ -87,9 +87,9 @@ pub fn paragraph(explanation: &Explanation, names: &Names, events: &[Event]) -> 
     text.extend(explanation.moment.as_ref().and_then(moment));
     let latency = explanation.latency();
     let all = reasons(explanation);
-    let mut by_time: Vec<&Reason<'_>> = all.iter().collect();
+    let mut by_time: Vec<&PartsReason<'_>> = all.iter().collect();
     by_time.sort_by_key(|reason| std::cmp::Reverse(reason.time));
-    let chosen: Vec<&Reason<'_>> = by_time
+    let chosen: Vec<&PartsReason<'_>> = by_time
         .iter()
         .enumerate()
         .filter(|(rank, reason)| {
@@ -97,7 +97,8 @@ pub fn paragraph(explanation: &Explanation, names: &Names, events: &[Event]) -> 
         })
         .map(|(_, reason)| *reason)
         .collect();
-    let is_chosen = |reason: &Reason<'_>| chosen.iter().any(|other| std::ptr::eq(*other, reason));
+    let is_chosen =
+        |reason: &PartsReason<'_>| chosen.iter().any(|other| std::ptr::eq(*other, reason));
     let causes: Vec<String> = all
         .iter()
         .filter(|reason| is_chosen(reason))
@@ -106,7 +107,7 @@ pub fn paragraph(explanation: &Explanation, names: &Names, events: &[Event]) -> 
     if !causes.is_empty() {
         text.push(format!("For {}.", causes.join("; for ")));
     }
-    let rest: Vec<&Reason<'_>> = all.iter().filter(|reason| !is_chosen(reason)).collect();
+    let rest: Vec<&PartsReason<'_>> = all.iter().filter(|reason| !is_chosen(reason)).collect();
     if !rest.is_empty() {
         let time = rest.iter().fold(Nanos::ZERO, |sum, reason| sum + reason.time);
         text.push(format!(
@@ -141,7 +142,7 @@ fn moment(of: &TraceMoment) -> Option<String> {
 /// A sentence for each interrupt that other noises of a moment follow from.
 fn originated(moment: &TraceMoment, names: &Names) -> Vec<String> {
     let task = |(tid, time)| format!("{} for {} µs", task(tid, None, names), micros(time));
-    let sentence = |one: Originator| {
+    let sentence = |one: NoiseOriginator| {
         let after = one.after.map_or(String::new(), |after| {
             format!(
                 ", and directly after that {} (no event shows who queued its work)",
@@ -242,13 +243,13 @@ fn packet(step: &WakeUp, due: MonotonicNs, names: &Names) -> Option<String> {
     Some(format!(": {}", steps.join(", ")))
 }
 
-fn waited_for(wait: Wait) -> &'static str {
+fn waited_for(wait: WaitKind) -> &'static str {
     match wait {
-        Wait::Lock => "waited for a lock",
-        Wait::Reclaim => "waited in memory reclaim",
-        Wait::PageFault => "waited for a page",
-        Wait::Uninterruptible => "slept uninterruptibly",
-        Wait::Sleep => "slept",
+        WaitKind::Lock => "waited for a lock",
+        WaitKind::Reclaim => "waited in memory reclaim",
+        WaitKind::PageFault => "waited for a page",
+        WaitKind::Uninterruptible => "slept uninterruptibly",
+        WaitKind::Sleep => "slept",
     }
 }
 
@@ -264,10 +265,10 @@ pub fn who(cause: Cause, prio: Option<i16>, names: &Names) -> String {
         Cause::Inversion { holder, by } => {
             format!("{}; {} held the lock", task(by, prio, names), task(holder, None, names))
         }
-        Cause::OwnExecution { mode: Mode::Syscall(number) } => {
+        Cause::OwnExecution { mode: CpuMode::Syscall(number) } => {
             format!("in {}()", plain(&names.syscall(number)))
         }
-        Cause::OwnExecution { mode: Mode::User } => "in user mode".to_owned(),
+        Cause::OwnExecution { mode: CpuMode::User } => "in user mode".to_owned(),
         cause => match (cause.task(), cause.mode()) {
             (Some(tid), Some(mode)) => format!("{}{}", task(tid, prio, names), place(mode, names)),
             (Some(tid), None) => task(tid, prio, names),
@@ -282,12 +283,12 @@ pub fn blamed(culprit: &Culprit) -> String {
 }
 
 /// ` in clone()`, ` in user mode`, or empty.
-fn place(mode: Mode, names: &Names) -> String {
+fn place(mode: CpuMode, names: &Names) -> String {
     match mode {
-        Mode::Syscall(number) => format!(" in {}()", plain(&names.syscall(number))),
-        Mode::Fault => " in a page fault".to_owned(),
-        Mode::User => " in user mode".to_owned(),
-        Mode::Unknown => String::new(),
+        CpuMode::Syscall(number) => format!(" in {}()", plain(&names.syscall(number))),
+        CpuMode::Fault => " in a page fault".to_owned(),
+        CpuMode::User => " in user mode".to_owned(),
+        CpuMode::Unknown => String::new(),
     }
 }
 
@@ -363,8 +364,8 @@ impl Describer<'_> {
             format!(" on CPU {}", interval.cpu)
         };
         match interval.kind {
-            Kind::Timer => format!("Latency {latency} µs{cpu}."),
-            Kind::Interval => format!("{latency} µs{cpu}."),
+            StartKind::Timer => format!("Latency {latency} µs{cpu}."),
+            StartKind::Interval => format!("{latency} µs{cpu}."),
         }
     }
 
@@ -408,7 +409,7 @@ impl Describer<'_> {
     }
 
     /// `1,480 µs stress-ng-fork (SCHED_OTHER) ran on in clone() …`, to be placed after "for".
-    fn describe(&self, reason: &Reason<'_>) -> String {
+    fn describe(&self, reason: &PartsReason<'_>) -> String {
         let times = if reason.parts > 1 {
             format!(" ({} times)", format::count(reason.parts))
         } else {
@@ -532,7 +533,7 @@ impl Describer<'_> {
                     .map_or(String::new(), |by| format!(" until {} let it go on", task(by)));
                 format!("it was stopped{by}{until}")
             }
-            Cause::OwnExecution { mode: Mode::Unknown } => "the thread itself ran".to_owned(),
+            Cause::OwnExecution { mode: CpuMode::Unknown } => "the thread itself ran".to_owned(),
             Cause::OwnExecution { mode } => {
                 format!("the thread itself ran{}", place(mode, self.names))
             }
@@ -557,9 +558,9 @@ impl Describer<'_> {
         }
     }
 
-    fn timer_irq_delay(&self, part: &Part, running: &str, mode: Mode) -> String {
+    fn timer_irq_delay(&self, part: &Part, running: &str, mode: CpuMode) -> String {
         let place = place(mode, self.names);
-        if mode == Mode::User {
+        if mode == CpuMode::User {
             return format!(
                 "the timer interrupt was delayed although {running} ran{place}, where interrupts \
                  are never disabled: the timer hardware or a hypervisor delayed it"
@@ -637,20 +638,20 @@ impl Describer<'_> {
         }
     }
 
-    fn non_preemptible(&self, running: &str, mode: Mode) -> String {
+    fn non_preemptible(&self, running: &str, mode: CpuMode) -> String {
         let place = place(mode, self.names);
         match mode {
-            Mode::Syscall(_) | Mode::Fault => {
+            CpuMode::Syscall(_) | CpuMode::Fault => {
                 format!(
                     "{running} was not preempted{place}: preemption was disabled, or this kernel \
                      is not preemptible there"
                 )
             }
-            Mode::User => format!(
+            CpuMode::User => format!(
                 "{running} was not preempted outside of any system call: it was in an exception, \
                  or a hypervisor had the CPU"
             ),
-            Mode::Unknown => format!(
+            CpuMode::Unknown => format!(
                 "{running} was not preempted although it has the lower priority: preemption was \
                  disabled, or this kernel is not preemptible there"
             ),
@@ -769,7 +770,7 @@ impl Describer<'_> {
     }
 
     /// The kernel's work for the running task: the stack below the interrupt that sampled it.
-    fn stack(&self, reason: &Reason<'_>) -> Option<String> {
+    fn stack(&self, reason: &PartsReason<'_>) -> Option<String> {
         let same = self.explanation.parts.iter().filter(|part| part.cause == reason.part.cause);
         let frames = self.names.stack(same.filter_map(|part| part.stack).next()?);
         let who = plain(&self.names.task(reason.part.cause.task()?));

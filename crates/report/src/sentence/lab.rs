@@ -3,7 +3,7 @@
 use crate::format::{counted, micros, plain};
 use punctual_bundle::Timebase;
 use punctual_bundle::lab::{
-    CellDocument, CellSeries, CellState, LabDocument, SeedDocument, WorstSample,
+    CellDocument, CellSeries, CellState, LabDocument, SeedDocument, WorstCellSample,
 };
 use punctual_bundle::summary::{RequirementSummary, VerdictWord};
 use punctual_core::Nanos;
@@ -108,7 +108,7 @@ pub fn worst(lab: &LabDocument) -> Option<(&CellDocument, &SeedDocument, i64)> {
 }
 
 /// The call stack of the main cause of a sample, from the outermost; empty if unknown.
-pub fn calls(worst: &WorstSample) -> String {
+pub fn calls(worst: &WorstCellSample) -> String {
     worst.calls.iter().map(|call| plain(call)).collect::<Vec<_>>().join(" › ")
 }
 

@@ -4,11 +4,11 @@
 use super::spoken;
 use crate::format::{count, micros, micros_f64, plain};
 use punctual_bundle::tail::{
-    CauseShare, CauseSource, Peaks, ReturnLevel, Seen, SeriesTail, TailCauses,
+    CauseShare, CauseSource, ModelFreeTail, Peaks, ReturnLevel, SeriesTail, TailCauses,
 };
 use punctual_core::Nanos;
 
-pub fn of_seen(seen: &Seen) -> Vec<String> {
+pub fn of_seen(seen: &ModelFreeTail) -> Vec<String> {
     let Some(max) = seen.max.filter(|_| seen.count > 0) else {
         return vec!["There are no samples.".to_owned()];
     };
@@ -40,7 +40,7 @@ pub fn of_seen(seen: &Seen) -> Vec<String> {
 
 /// `The maximum bounds p99.9 and all below; for p99.999 299,572 independent samples are needed, 5 h
 /// like these.`
-fn quantiles(seen: &Seen, max: &str) -> Option<String> {
+fn quantiles(seen: &ModelFreeTail, max: &str) -> Option<String> {
     let bounded = seen.quantiles.iter().rfind(|q| q.bounded);
     let next = seen.quantiles.iter().find(|q| !q.bounded);
     let have = seen.effective.unwrap_or(seen.count as f64).max(1.0);
@@ -173,7 +173,7 @@ mod tests {
             needed,
             bounded,
         };
-        let seen = Seen {
+        let seen = ModelFreeTail {
             count: 600_000,
             lost: 0,
             overruns: 0,

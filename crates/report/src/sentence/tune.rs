@@ -2,11 +2,13 @@
 
 use crate::format::{self, counted, duration, micros_f64, plain};
 use punctual_bundle::summary::VerdictWord;
-use punctual_bundle::tune::{Answer, Ratio, TunedRequirement, TuningDocument, TuningEnd};
+use punctual_bundle::tune::{
+    EffectFactor, TuneAnswer, TunedRequirement, TuningDocument, TuningEnd,
+};
 use punctual_core::Nanos;
 
 /// A factor with its interval: `×0.65 (95 %: 0.55 to 0.77)`.
-pub fn ratio(of: &Ratio) -> String {
+pub fn ratio(of: &EffectFactor) -> String {
     let [low, high] = of.interval;
     format!("×{:.2} (95 %: {low:.2} to {high:.2})", of.ratio)
 }
@@ -17,7 +19,7 @@ pub fn answer(document: &TuningDocument) -> String {
     let micros = |ns: Option<f64>| ns.map_or("not known".to_owned(), micros_f64);
     let Some(set) = &document.set else {
         let tried = counted(document.settings.len() as u64, "setting");
-        let unresolved = with_answer(document, Answer::NotResolved);
+        let unresolved = with_answer(document, TuneAnswer::NotResolved);
         return match unresolved {
             0 => format!("none of {tried} makes {metric} better"),
             n => format!("none of {tried} was shown to make {metric} better; {n} not resolved"),
@@ -30,7 +32,7 @@ pub fn answer(document: &TuningDocument) -> String {
         micros(set.untouched)
     );
     match (set.answer, &set.effect) {
-        (Answer::Better, Some(effect)) => format!("{figures}: {}", ratio(effect)),
+        (TuneAnswer::Better, Some(effect)) => format!("{figures}: {}", ratio(effect)),
         (_, Some(effect)) => {
             format!("{figures}: {}, {}: keep none of them", ratio(effect), set.answer.words())
         }
@@ -61,7 +63,7 @@ fn significant(value: f64) -> String {
     format!("{value:.digits$}")
 }
 
-fn with_answer(document: &TuningDocument, answer: Answer) -> usize {
+fn with_answer(document: &TuningDocument, answer: TuneAnswer) -> usize {
     document.settings.iter().filter(|setting| setting.answer == answer).count()
 }
 

@@ -3,7 +3,7 @@
 
 use super::{Cell, Column, Table, Tone, Value};
 use crate::format::{count, percent, span};
-use punctual_bundle::calibration::{Calibration, ProgramTime, ProgramTimes, Shift};
+use punctual_bundle::calibration::{Calibration, PercentileShift, ProgramTime, ProgramTimes};
 use punctual_core::{Fact, Nanos};
 
 const NAMED: usize = 3;
@@ -37,7 +37,7 @@ fn columns() -> Vec<Column> {
     ]
 }
 
-fn row(shift: &Shift) -> Vec<Cell> {
+fn row(shift: &PercentileShift) -> Vec<Cell> {
     let name = if shift.percentile == 50.0 {
         "median".to_owned()
     } else {
@@ -108,7 +108,7 @@ mod tests {
     use crate::terminal::{ShowOptions, calibration};
 
     fn measured() -> Calibration {
-        let shift = |percentile, without_ns, added_ns, low_ns, high_ns| Shift {
+        let shift = |percentile, without_ns, added_ns, low_ns, high_ns| PercentileShift {
             percentile,
             without_ns,
             added_ns,

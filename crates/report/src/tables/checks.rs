@@ -9,7 +9,7 @@ const MOST: usize = 300;
 
 /// A rule with its result, as far as it is shown.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
-pub struct Rule {
+pub struct CheckRow {
     /// Its group: `kernel`, `scheduling`, …; rows of one group are adjacent.
     #[serde(default)]
     pub group: String,
@@ -33,7 +33,7 @@ fn yes() -> bool {
 
 /// The result of a rule, the worst first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Verdict {
+pub enum CheckVerdict {
     Bad,
     Warning,
     Advice,
@@ -44,48 +44,48 @@ pub enum Verdict {
     NotApplicable,
 }
 
-impl Verdict {
-    pub const ALL: [Verdict; 6] = [
-        Verdict::Bad,
-        Verdict::Warning,
-        Verdict::Advice,
-        Verdict::Unknown,
-        Verdict::Good,
-        Verdict::NotApplicable,
+impl CheckVerdict {
+    pub const ALL: [CheckVerdict; 6] = [
+        CheckVerdict::Bad,
+        CheckVerdict::Warning,
+        CheckVerdict::Advice,
+        CheckVerdict::Unknown,
+        CheckVerdict::Good,
+        CheckVerdict::NotApplicable,
     ];
 
     /// Its tone, a sign that needs no colour, and the word.
     pub fn look(self) -> (Tone, &'static str, &'static str) {
         match self {
-            Verdict::Bad => (Tone::Bad, "✗", "bad"),
-            Verdict::Warning => (Tone::Uncertain, "!", "warning"),
-            Verdict::Advice => (Tone::Strong, "~", "advice"),
-            Verdict::Unknown => (Tone::Uncertain, "?", "unknown"),
-            Verdict::Good => (Tone::Good, "✓", "good"),
-            Verdict::NotApplicable => (Tone::Faint, "·", "not applicable"),
+            CheckVerdict::Bad => (Tone::Bad, "✗", "bad"),
+            CheckVerdict::Warning => (Tone::Uncertain, "!", "warning"),
+            CheckVerdict::Advice => (Tone::Strong, "~", "advice"),
+            CheckVerdict::Unknown => (Tone::Uncertain, "?", "unknown"),
+            CheckVerdict::Good => (Tone::Good, "✓", "good"),
+            CheckVerdict::NotApplicable => (Tone::Faint, "·", "not applicable"),
         }
     }
 
     /// Whether it needs action or investigation.
     pub fn is_open(self) -> bool {
-        !matches!(self, Verdict::Good | Verdict::NotApplicable)
+        !matches!(self, CheckVerdict::Good | CheckVerdict::NotApplicable)
     }
 }
 
-impl Rule {
+impl CheckRow {
     /// The rules of a document (`{"rules": […]}`); `None` if its shape is unknown.
-    pub fn read(document: &Value) -> Option<Vec<Rule>> {
+    pub fn read(document: &Value) -> Option<Vec<CheckRow>> {
         Vec::deserialize(document.get("rules")?).ok()
     }
 
-    pub fn verdict(&self) -> Verdict {
+    pub fn verdict(&self) -> CheckVerdict {
         match self.verdict.as_str() {
-            "ok" if !self.applies => Verdict::NotApplicable,
-            "ok" => Verdict::Good,
-            "advice" => Verdict::Advice,
-            "warning" => Verdict::Warning,
-            "bad" => Verdict::Bad,
-            _ => Verdict::Unknown,
+            "ok" if !self.applies => CheckVerdict::NotApplicable,
+            "ok" => CheckVerdict::Good,
+            "advice" => CheckVerdict::Advice,
+            "warning" => CheckVerdict::Warning,
+            "bad" => CheckVerdict::Bad,
+            _ => CheckVerdict::Unknown,
         }
     }
 
@@ -119,13 +119,13 @@ impl Rule {
 }
 
 /// All rules, problems first.
-pub fn table(mut rules: Vec<Rule>) -> Table {
-    rules.sort_by_key(Rule::verdict);
-    let wrong = rules.iter().filter(|rule| rule.verdict() < Verdict::Unknown).count();
+pub fn table(mut rules: Vec<CheckRow>) -> Table {
+    rules.sort_by_key(CheckRow::verdict);
+    let wrong = rules.iter().filter(|rule| rule.verdict() < CheckVerdict::Unknown).count();
     let title =
         format!("results of punctual check: {wrong} of {} rules report a problem", rules.len());
     let columns = ["rule", "verdict", "result", "what to do"].map(|name| Column::text(name, 0));
-    Table::new(title, columns.into()).rows(rules.iter().map(Rule::row)).shown(MOST, MOST)
+    Table::new(title, columns.into()).rows(rules.iter().map(CheckRow::row)).shown(MOST, MOST)
 }
 
 #[cfg(test)]
@@ -148,7 +148,7 @@ mod tests {
             rule("c", "unknown", true),
             rule("d", "bad", true),
         ];
-        let table = table(Rule::read(&json!({"rules": all})).expect("rules"));
+        let table = table(CheckRow::read(&json!({"rules": all})).expect("rules"));
         let rows = table.rows.iter().map(|row| (row[0].sub.clone(), &row[1].value, &row[3].value));
         insta::assert_snapshot!(rows.map(|row| format!("{row:?}\n")).collect::<String>(), @r#"
         (Some("d"), Verdict("", "bad"), Command("do it"))

@@ -3,7 +3,7 @@
 use super::{Cell, Column, Face, Table, Tone};
 use crate::format::{count, counted, micros, plain};
 use crate::sentence::exact::{pair, raised_by, title, without_change};
-use punctual_bundle::exact::{DisabledSection, ExactDocument, ExactPair, ExactSample};
+use punctual_bundle::exact::{DisabledSection, ExactDocument, ExactPair, ExplainedExactSample};
 use punctual_core::Nanos;
 
 /// Functions named beside a part.
@@ -16,7 +16,7 @@ fn in_micros(insn_ns: u32, instructions: u64) -> Cell {
 }
 
 /// The parts of a sample's path from release to arrival, which add up.
-pub fn parts(document: &ExactDocument, sample: &ExactSample) -> Table {
+pub fn parts(document: &ExactDocument, sample: &ExplainedExactSample) -> Table {
     let columns = vec![
         Column::text("part", 0),
         Column::figures("instructions", 0),

@@ -10,7 +10,7 @@ const NAME: usize = 28;
 pub const SHOWN: usize = 32;
 
 /// A row of the table for a series.
-pub struct Row<'a> {
+pub struct FigureRow<'a> {
     pub name: String,
     pub summary: &'a SeriesSummary,
     /// Whether its run was interrupted.
@@ -19,8 +19,8 @@ pub struct Row<'a> {
 
 /// One row per series, the worst first if there are many; below it the figures corrected for
 /// coordinated omission, if they differ.
-pub fn table<'a>(title: impl Into<String>, series: impl Iterator<Item = Row<'a>>) -> Table {
-    let mut series: Vec<Row<'_>> = series.collect();
+pub fn table<'a>(title: impl Into<String>, series: impl Iterator<Item = FigureRow<'a>>) -> Table {
+    let mut series: Vec<FigureRow<'_>> = series.collect();
     if series.len() > SHOWN {
         series.sort_by_key(|row| std::cmp::Reverse(row.summary.max));
     }
@@ -116,7 +116,7 @@ fn columns(shown: &[String], stated: bool, apart: bool) -> Vec<Column> {
     columns
 }
 
-fn row(of: &Row<'_>, shown: &[String], stated: bool, apart: bool) -> Vec<Cell> {
+fn row(of: &FigureRow<'_>, shown: &[String], stated: bool, apart: bool) -> Vec<Cell> {
     let s = of.summary;
     let corrected = larger(s);
     let beside = |cell: Cell, plain: Option<f64>, corrected: Option<f64>| Cell {
@@ -165,7 +165,7 @@ pub fn is_max_not_ended(s: &SeriesSummary) -> bool {
     s.unfinished.is_some_and(|one| !one.ended && s.max == Some(one.at_least.ns()))
 }
 
-fn header(of: &Row<'_>) -> Cell {
+fn header(of: &FigureRow<'_>) -> Cell {
     let s = of.summary;
     let cpus = if s.cpus.is_empty() { String::new() } else { format!("CPU {} · ", s.cpus) };
     let mut cell = Cell::name(&of.name).sub(format!("{cpus}{}", s.scheduling));

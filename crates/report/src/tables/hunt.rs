@@ -3,7 +3,7 @@
 use super::{Cell, Column, Table, Tone};
 use crate::format::{counted, micros, plain};
 use crate::sentence::hunt as words;
-use punctual_bundle::hunt::{Against, Change, Changed, HuntCause, HuntDocument};
+use punctual_bundle::hunt::{Against, CauseChange, Changed, HuntCause, HuntDocument};
 use punctual_core::Nanos;
 
 /// Causes in a terminal, besides the worst sample.
@@ -63,7 +63,7 @@ pub fn against(document: &HuntDocument, against: &Against) -> Table {
         0 => Cell::absent("not seen"),
         length => Cell::count(length),
     };
-    let (same, changed): (Vec<&Change>, Vec<&Change>) =
+    let (same, changed): (Vec<&CauseChange>, Vec<&CauseChange>) =
         against.changes.iter().partition(|change| change.change == Changed::Same);
     let shown = changed.len().min(CHANGES);
     let rows = changed.into_iter().chain(same).map(|change| {

@@ -4,10 +4,10 @@ use super::lab_figures::{ROWS, cell_place, page_of};
 use super::{Cell, Column, Face, Table, Tone};
 use crate::format::{micros_f64, plain};
 use crate::sentence::lab as words;
-use punctual_bundle::lab::{CellDocument, LabDocument, WorstSample};
+use punctual_bundle::lab::{CellDocument, LabDocument, WorstCellSample};
 use punctual_bundle::summary::VerdictWord;
 use punctual_core::published::Trend;
-use punctual_stats::lab::{Contrast, Effect, METRICS, claims, effects as effects_of};
+use punctual_stats::lab::{AxisEffect, Contrast, METRICS, claims, effects as effects_of};
 
 /// Each cell with its worst sample and main cause, linked to its page or its verdict. Without rows
 /// if no cause is known.
@@ -34,7 +34,7 @@ pub fn worst(lab: &LabDocument, pages: &[Option<String>]) -> Table {
     Table::new("what delayed the worst sample of each cell", columns).rows(rows).shown(24, ROWS)
 }
 
-fn worst_row(cell: &CellDocument, worst: &WorstSample) -> Vec<Cell> {
+fn worst_row(cell: &CellDocument, worst: &WorstCellSample) -> Vec<Cell> {
     let mut row = vec![
         Cell::name(&cell.name),
         Cell::name(&worst.series),
@@ -92,7 +92,7 @@ pub fn effects(lab: &LabDocument) -> Table {
     table.sortable().shown(24, 2_000)
 }
 
-fn row(effect: &Effect) -> Vec<Cell> {
+fn row(effect: &AxisEffect) -> Vec<Cell> {
     let mut row = vec![
         Cell::name(format!("{} {}", effect.axis, effect.value)),
         Cell::name(&effect.against),

@@ -4,7 +4,9 @@
 
 use super::{Cell, Column, Table, Tone};
 use crate::format::{clipped, percent, span};
-use punctual_bundle::intervals::{InterruptOccupancy, OccupancyDocument, ProcessOccupancy, Times};
+use punctual_bundle::intervals::{
+    ActivityTimes, InterruptOccupancy, OccupancyDocument, ProcessOccupancy,
+};
 use punctual_core::{CpuSet, Nanos};
 use std::collections::BTreeMap;
 
@@ -63,7 +65,7 @@ pub fn cpus(document: &OccupancyDocument) -> Table {
 
 /// The rows in a table of processes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Rows {
+pub enum OccupancyRows {
     Processes,
     Threads,
     /// Every process, followed by its threads.
@@ -71,9 +73,9 @@ pub enum Rows {
 }
 
 /// Processes, threads, or both, the busiest first.
-pub fn tasks(document: &OccupancyDocument, which: Rows) -> Table {
+pub fn tasks(document: &OccupancyDocument, which: OccupancyRows) -> Table {
     let whole = whole(document);
-    let row = |name: Cell, id: Option<u32>, times: &Times, longest: Option<f64>| {
+    let row = |name: Cell, id: Option<u32>, times: &ActivityTimes, longest: Option<f64>| {
         let id = id.map_or_else(|| Cell::absent("–"), |id| Cell::figure(id.into(), id.to_string()));
         let mut row = vec![Cell { parts: parts(times), ..name }, id];
         row.push(time(times.running, whole).strong());
@@ -86,25 +88,25 @@ pub fn tasks(document: &OccupancyDocument, which: Rows) -> Table {
     let mut rows = Vec::new();
     for process in &document.processes {
         let several = process.threads.len() > 1;
-        if which != Rows::Threads {
+        if which != OccupancyRows::Threads {
             let longest = longest_ready(process);
             rows.push(row(process_name(process, which), process.process, &process.times, longest));
         }
-        if which == Rows::Threads || which == Rows::Both && several {
-            let indent = if which == Rows::Both { "\u{2003}" } else { "" };
+        if which == OccupancyRows::Threads || which == OccupancyRows::Both && several {
+            let indent = if which == OccupancyRows::Both { "\u{2003}" } else { "" };
             rows.extend(process.threads.iter().map(|thread| {
                 let name = Cell::name(format!("{indent}{}", thread.name));
                 row(name, Some(thread.tid), &thread.times, thread.longest_ready.map(|ns| ns as f64))
             }));
         }
     }
-    if which != Rows::Both {
+    if which != OccupancyRows::Both {
         rows.sort_by_key(|(running, _)| -running);
     }
     let (what, id) = match which {
-        Rows::Processes => ("processes", "PID"),
-        Rows::Threads => ("threads", "TID"),
-        Rows::Both => ("processes and their threads", "PID, TID"),
+        OccupancyRows::Processes => ("processes", "PID"),
+        OccupancyRows::Threads => ("threads", "TID"),
+        OccupancyRows::Both => ("processes and their threads", "PID, TID"),
     };
     let columns = vec![
         Column::text("name", 0).at_most(NAME),
@@ -125,11 +127,11 @@ pub fn tasks(document: &OccupancyDocument, which: Rows) -> Table {
     Table::new(format!("{what}: shares of one CPU"), columns).rows(rows).sortable().shown(24, 120)
 }
 
-fn process_name(process: &ProcessOccupancy, which: Rows) -> Cell {
+fn process_name(process: &ProcessOccupancy, which: OccupancyRows) -> Cell {
     let threads = process.threads.len();
     match (process.process, which) {
-        (None, Rows::Both) => Cell::text("threads of unknown processes"),
-        (_, Rows::Both) if threads > 1 => {
+        (None, OccupancyRows::Both) => Cell::text("threads of unknown processes"),
+        (_, OccupancyRows::Both) if threads > 1 => {
             Cell::name(&process.name).sub(format!("{threads} threads"))
         }
         _ if threads > 1 => Cell::name(format!("{} ({threads} threads)", process.name)),
@@ -164,7 +166,7 @@ fn longest_ready(process: &ProcessOccupancy) -> Option<f64> {
 }
 
 /// The distribution of the time of its threads, as shares of one bar.
-fn parts(times: &Times) -> Vec<(&'static str, f64)> {
+fn parts(times: &ActivityTimes) -> Vec<(&'static str, f64)> {
     let parts = [
         ("running", times.running),
         ("ready", times.ready),
@@ -185,9 +187,9 @@ pub fn interrupts(document: &OccupancyDocument, each_cpu: bool) -> Table {
         kinds.entry((&one.kind, &one.name)).or_default().push(one);
     }
     let mut kinds: Vec<_> =
-        kinds.into_iter().map(|(of, each)| (of, Sum::of(&each), each)).collect();
+        kinds.into_iter().map(|(of, each)| (of, InterruptSum::of(&each), each)).collect();
     kinds.sort_by_key(|(_, sum, _)| -sum.ns);
-    let row = |kind: Cell, name: Cell, sum: &Sum| {
+    let row = |kind: Cell, name: Cell, sum: &InterruptSum| {
         let mean = (sum.count > 0).then(|| sum.ns as f64 / sum.count as f64);
         vec![
             name,
@@ -205,7 +207,7 @@ pub fn interrupts(document: &OccupancyDocument, each_cpu: bool) -> Table {
         if each_cpu && each.len() > 1 {
             rows.extend(each.iter().map(|one| {
                 let name = Cell::name(format!("\u{2003}{name}"));
-                row(Cell::name(*kind), name, &Sum::of(&[one]))
+                row(Cell::name(*kind), name, &InterruptSum::of(&[one]))
             }));
         }
     }
@@ -222,16 +224,16 @@ pub fn interrupts(document: &OccupancyDocument, each_cpu: bool) -> Table {
 }
 
 /// One interrupt on some CPUs.
-struct Sum {
+struct InterruptSum {
     cpus: CpuSet,
     count: u64,
     ns: i64,
     max: i64,
 }
 
-impl Sum {
-    fn of(each: &[&InterruptOccupancy]) -> Sum {
-        Sum {
+impl InterruptSum {
+    fn of(each: &[&InterruptOccupancy]) -> InterruptSum {
+        InterruptSum {
             cpus: each.iter().map(|one| usize::from(one.cpu)).collect(),
             count: each.iter().fold(0, |sum, one| sum.saturating_add(one.count)),
             ns: each.iter().fold(0, |sum, one| sum.saturating_add(one.ns)),

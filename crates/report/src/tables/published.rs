@@ -3,7 +3,7 @@
 use super::{Cell, Column, Table, Tone};
 use crate::format::count;
 use crate::published::{amount, because};
-use punctual_bundle::summary::{PublishedSummary, Reading, ResultSummary};
+use punctual_bundle::summary::{FigureReading, PublishedSummary, ResultSummary};
 
 const TEXT: usize = 44;
 
@@ -43,7 +43,7 @@ fn row(result: &ResultSummary) -> Vec<Cell> {
     ]
 }
 
-fn reading(here: &Reading) -> Cell {
+fn reading(here: &FigureReading) -> Cell {
     let cell = Cell::figure(here.value, amount(here.value, &here.unit));
     match (here.count, here.series) {
         (Some(samples), 1) => cell.sub(format!("of {}", count(samples))),

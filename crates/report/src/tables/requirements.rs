@@ -2,20 +2,20 @@
 
 use super::{Cell, Column, Face, Table, Tone, Value};
 use punctual_bundle::summary::{RequirementSummary, VerdictWord};
-use punctual_core::{Comparison, Requirement};
+use punctual_core::{BoundComparison, Requirement};
 
 const NAME: usize = 40;
 /// At most this many equal ones are listed in a group; the rest are counted.
 const LISTED: usize = 8;
 
 /// One requirement on one series.
-pub struct Stated<'a> {
+pub struct RequirementRow<'a> {
     pub series: String,
     pub result: &'a RequirementSummary,
 }
 
 /// Every requirement on every series, open ones first.
-pub fn each(mut all: Vec<Stated<'_>>) -> Table {
+pub fn each(mut all: Vec<RequirementRow<'_>>) -> Table {
     all.sort_by_key(|stated| std::cmp::Reverse(stated.result.verdict.gravity()));
     let rows = all.iter().map(|stated| row(stated.result, &stated.series));
     Table::new("stated requirements", columns()).rows(rows).sortable().shown(40, 300)
@@ -23,7 +23,7 @@ pub fn each(mut all: Vec<Stated<'_>>) -> Table {
 
 /// Open requirements first; one that is met everywhere is one row, with the series closest to its
 /// bound.
-pub fn grouped(all: &[Stated<'_>]) -> Table {
+pub fn grouped(all: &[RequirementRow<'_>]) -> Table {
     let mut table = Table::new("requirements", columns()).shown(usize::MAX, 300);
     for verdict in
         [VerdictWord::Invalid, VerdictWord::NotMet, VerdictWord::Undecided, VerdictWord::Met]
@@ -48,10 +48,12 @@ fn columns() -> Vec<Column> {
 }
 
 /// Groups of equal requirements, in the order of the first.
-fn groups<'s, 'a: 's>(all: impl Iterator<Item = &'s Stated<'a>>) -> Vec<Vec<&'s Stated<'a>>> {
-    let mut groups: Vec<Vec<&Stated<'_>>> = Vec::new();
+fn groups<'s, 'a: 's>(
+    all: impl Iterator<Item = &'s RequirementRow<'a>>,
+) -> Vec<Vec<&'s RequirementRow<'a>>> {
+    let mut groups: Vec<Vec<&RequirementRow<'_>>> = Vec::new();
     for stated in all {
-        let same = |group: &&mut Vec<&Stated<'_>>| {
+        let same = |group: &&mut Vec<&RequirementRow<'_>>| {
             group[0].result.requirement == stated.result.requirement
         };
         match groups.iter_mut().find(same) {
@@ -63,7 +65,7 @@ fn groups<'s, 'a: 's>(all: impl Iterator<Item = &'s Stated<'a>>) -> Vec<Vec<&'s 
 }
 
 /// Met requirements are one row; all others name their series.
-fn group_rows(group: &[&Stated<'_>], verdict: VerdictWord) -> Vec<Vec<Cell>> {
+fn group_rows(group: &[&RequirementRow<'_>], verdict: VerdictWord) -> Vec<Vec<Cell>> {
     if verdict == VerdictWord::Met && group.len() > 1 {
         let nearest = nearest(group);
         let name = clipped(&nearest.series);
@@ -85,10 +87,11 @@ fn clipped(name: &str) -> String {
 
 /// The series whose figure is closest to the bound: the largest for an upper bound, else the
 /// smallest.
-fn nearest<'s, 'a>(group: &[&'s Stated<'a>]) -> &'s Stated<'a> {
+fn nearest<'s, 'a>(group: &[&'s RequirementRow<'a>]) -> &'s RequirementRow<'a> {
     let comparison = group[0].result.requirement.parse::<Requirement>().map(|r| r.comparison);
-    let less = !matches!(comparison, Ok(Comparison::Greater | Comparison::GreaterOrEqual));
-    let figure = |stated: &Stated<'_>| {
+    let less =
+        !matches!(comparison, Ok(BoundComparison::Greater | BoundComparison::GreaterOrEqual));
+    let figure = |stated: &RequirementRow<'_>| {
         stated.result.figure.unwrap_or_default() * if less { 1.0 } else { -1.0 }
     };
     group.iter().max_by(|a, b| figure(a).total_cmp(&figure(b))).copied().unwrap_or(group[0])
@@ -110,7 +113,7 @@ pub fn measured_value(result: &RequirementSummary) -> Cell {
 }
 
 /// The reason for the verdict on the first of a group, if words are needed.
-fn reason(group: &[&Stated<'_>]) -> Option<String> {
+fn reason(group: &[&RequirementRow<'_>]) -> Option<String> {
     let first = group[0];
     let reason = first.result.reason.as_ref()?;
     let requirement = clipped(&first.result.requirement);

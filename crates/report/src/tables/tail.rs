@@ -2,7 +2,7 @@
 
 use super::{Cell, Column, Table, Tone, Value};
 use crate::sentence::{p_is, spoken};
-use punctual_bundle::tail::{Gate, ReturnLevel};
+use punctual_bundle::tail::{ModelGate, ReturnLevel};
 
 /// The levels expected once in a period, by both models.
 pub fn levels(levels: &[ReturnLevel]) -> Table {
@@ -23,13 +23,13 @@ pub fn levels(levels: &[ReturnLevel]) -> Table {
 }
 
 /// Whether each condition of the model holds.
-pub fn conditions(gates: &[Gate]) -> Table {
+pub fn conditions(gates: &[ModelGate]) -> Table {
     let columns = vec![
         Column::text("condition", 0),
         Column::text("verdict", 0),
         Column::figures("probability", 0).meaning("of a test that the condition holds"),
     ];
-    let row = |gate: &Gate| {
+    let row = |gate: &ModelGate| {
         let verdict = match gate.open {
             true => Cell::verdict("✓", "met", Tone::Good),
             false => Cell::verdict("✗", "not met", Tone::Uncertain),

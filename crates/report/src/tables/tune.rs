@@ -2,7 +2,7 @@
 
 use super::{Cell, Column, Face, Table, Tone};
 use crate::sentence::tune::more_time;
-use punctual_bundle::tune::{Answer, TunedSetting, TuningDocument};
+use punctual_bundle::tune::{TuneAnswer, TunedSetting, TuningDocument};
 
 /// One row per setting, the best first.
 pub fn settings(document: &TuningDocument) -> Table {
@@ -45,7 +45,7 @@ fn row(setting: &TunedSetting, reach: f64) -> Vec<Cell> {
         None => (none(), Cell::text(""), Cell::text("")),
     };
     let to_know = match setting.answer {
-        Answer::NotResolved => Cell::text(more_time(setting.more_time)),
+        TuneAnswer::NotResolved => Cell::text(more_time(setting.more_time)),
         _ => Cell::text(""),
     };
     vec![
@@ -61,12 +61,12 @@ fn row(setting: &TunedSetting, reach: f64) -> Vec<Cell> {
 }
 
 /// The mark of an answer.
-pub fn sign(answer: Answer) -> (&'static str, Tone) {
+pub fn sign(answer: TuneAnswer) -> (&'static str, Tone) {
     match answer {
-        Answer::Better => ("✓", Tone::Good),
-        Answer::Worse => ("✗", Tone::Bad),
-        Answer::NoEffect => ("=", Tone::Faint),
-        Answer::NotResolved => ("?", Tone::Uncertain),
+        TuneAnswer::Better => ("✓", Tone::Good),
+        TuneAnswer::Worse => ("✗", Tone::Bad),
+        TuneAnswer::NoEffect => ("=", Tone::Faint),
+        TuneAnswer::NotResolved => ("?", Tone::Uncertain),
     }
 }
 

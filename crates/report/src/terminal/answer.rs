@@ -1,7 +1,7 @@
 //! The answer, before all else.
 
 use super::ShowOptions;
-use super::paint::{Page, Tone};
+use super::paint::{TextPage, Tone};
 use crate::answer::{delays_sentence, figure_sentence, known};
 use crate::format::{count, counted, micros_f64, plain};
 use crate::tables::figures::named;
@@ -18,7 +18,7 @@ const LEFT: usize = 12;
 const LISTED: usize = 100;
 
 /// Verdict, figure, causes, and what to do: a line or a paragraph each.
-pub fn write(out: &mut Page, summary: &Summary, answer: &Answer) {
+pub fn write(out: &mut TextPage, summary: &Summary, answer: &Answer) {
     let tone = tone_of(&summary.verdict);
     let mark = match summary.verdict.word {
         None | Some(VerdictWord::Met) if tone != Tone::Good => String::new(),
@@ -29,7 +29,7 @@ pub fn write(out: &mut Page, summary: &Summary, answer: &Answer) {
     };
     line(out, "verdict", tone, &format!("{mark}{}", answer.verdict));
     let unit = out.unit();
-    let time = |out: &Page, ns: f64| format!("{} {unit}", out.latency(ns));
+    let time = |out: &TextPage, ns: f64| format!("{} {unit}", out.latency(ns));
     if let Some(figure) = &answer.figure {
         let text = figure_sentence(figure, |ns| time(out, ns));
         line(out, "figure", Tone::Strong, &text);
@@ -44,14 +44,14 @@ pub fn write(out: &mut Page, summary: &Summary, answer: &Answer) {
 }
 
 /// A line of the answer: a faint word, and a wrapped text.
-pub fn line(out: &mut Page, word: &str, tone: Tone, text: &str) {
+pub fn line(out: &mut TextPage, word: &str, tone: Tone, text: &str) {
     let word = out.paint(Tone::Faint, &format!("{word:<LEFT$}"));
     out.paragraph(&word, &" ".repeat(LEFT), tone, text);
 }
 
 pub fn answer(summary: &Summary, options: &ShowOptions) -> String {
     let options = &options.in_time(Timebase::of(summary.target.as_ref()));
-    let mut out = Page::new(options);
+    let mut out = TextPage::new(options);
     write(&mut out, summary, &known(summary));
     out.finish()
 }

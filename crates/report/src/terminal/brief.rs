@@ -1,7 +1,7 @@
 //! The output at the end of an attachment: the answer, the relevant threads, the most important
 //! findings, and what is omitted with the option that shows it.
 
-use super::paint::{Page, Tone};
+use super::paint::{TextPage, Tone};
 use super::{ShowOptions, table, title};
 use crate::format::{clipped, counted, plain};
 use crate::sentence::listed;
@@ -30,7 +30,7 @@ pub fn brief(summary: &Summary, whole: &str, options: &ShowOptions) -> String {
     let options = &options.in_time(Timebase::of(summary.target.as_ref()));
     let mut text = String::new();
     for (rows, findings) in ROOM {
-        let mut out = Page::new(options);
+        let mut out = TextPage::new(options);
         title::write(&mut out, summary);
         series(&mut out, summary, rows);
         entries(&mut out, summary, rows);
@@ -49,7 +49,7 @@ pub fn brief(summary: &Summary, whole: &str, options: &ShowOptions) -> String {
 }
 
 /// The latencies of the most relevant threads, the longest first.
-fn series(out: &mut Page, summary: &Summary, rows: usize) {
+fn series(out: &mut TextPage, summary: &Summary, rows: usize) {
     let mut all: Vec<(String, &SeriesSummary)> = named(summary)
         .filter(|(_, series)| series.count > 0 && is_latency(&series.workload, &series.name))
         .collect();
@@ -90,7 +90,7 @@ fn is_of_entries(summary: &Summary) -> bool {
 }
 
 /// Kernel entries on a CPU, the longest first: the purpose of attaching to CPUs.
-fn entries(out: &mut Page, summary: &Summary, rows: usize) {
+fn entries(out: &mut TextPage, summary: &Summary, rows: usize) {
     if rows == 0 || !is_of_entries(summary) {
         return;
     }
@@ -102,7 +102,7 @@ fn entries(out: &mut Page, summary: &Summary, rows: usize) {
 }
 
 /// One line each, the most important first.
-fn write_findings(out: &mut Page, findings: &[Finding], rows: usize) {
+fn write_findings(out: &mut TextPage, findings: &[Finding], rows: usize) {
     let own = findings.iter().filter(|found| !found.is_readiness());
     let own: Vec<&Finding> = own.take(rows).collect();
     if own.is_empty() {

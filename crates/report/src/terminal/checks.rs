@@ -3,24 +3,24 @@
 //! paragraph.
 
 use super::ShowOptions;
-use super::paint::{Page, Tone};
+use super::paint::{TextPage, Tone};
 use crate::format;
-use crate::tables::checks::{Rule, Verdict};
+use crate::tables::checks::{CheckRow, CheckVerdict};
 use std::collections::BTreeSet;
 
 /// All checks: the counts and open rules, then the others, folded by group.
-pub fn checks(rules: &[Rule], options: &ShowOptions) -> String {
-    let mut out = Page::new(options);
+pub fn checks(rules: &[CheckRow], options: &ShowOptions) -> String {
+    let mut out = TextPage::new(options);
     write_counts(&mut out, rules);
-    let open = |rule: &&Rule| rule.verdict().is_open();
-    let mut to_do: Vec<&Rule> = rules.iter().filter(open).collect();
+    let open = |rule: &&CheckRow| rule.verdict().is_open();
+    let mut to_do: Vec<&CheckRow> = rules.iter().filter(open).collect();
     // The sort is stable: rules with one verdict stay in the order of their groups.
     to_do.sort_by_key(|rule| rule.verdict());
     if !to_do.is_empty() {
         out.heading("what to do");
         to_do.iter().for_each(|rule| write_open(&mut out, rule));
     }
-    for verdict in Verdict::ALL.into_iter().filter(|verdict| !verdict.is_open()) {
+    for verdict in CheckVerdict::ALL.into_iter().filter(|verdict| !verdict.is_open()) {
         write_folded(&mut out, rules, verdict);
     }
     if rules.iter().any(|rule| !rule.verdict().is_open()) {
@@ -31,7 +31,7 @@ pub fn checks(rules: &[Rule], options: &ShowOptions) -> String {
 }
 
 /// A rule that is not satisfied: the finding and its source, why it matters, and what to do.
-fn write_open(out: &mut Page, rule: &Rule) {
+fn write_open(out: &mut TextPage, rule: &CheckRow) {
     let (tone, mark, word) = rule.verdict().look();
     let mark = out.either(mark.to_owned(), format!("{word}:"));
     let id = out.paint(Tone::Strong, &format::plain(&rule.id));
@@ -51,8 +51,8 @@ fn write_open(out: &mut Page, rule: &Rule) {
 }
 
 /// Rules that need no action: their names, one paragraph per group.
-fn write_folded(out: &mut Page, rules: &[Rule], verdict: Verdict) {
-    let those: Vec<&Rule> = rules.iter().filter(|rule| rule.verdict() == verdict).collect();
+fn write_folded(out: &mut TextPage, rules: &[CheckRow], verdict: CheckVerdict) {
+    let those: Vec<&CheckRow> = rules.iter().filter(|rule| rule.verdict() == verdict).collect();
     if those.is_empty() {
         return;
     }
@@ -70,9 +70,9 @@ fn write_folded(out: &mut Page, rules: &[Rule], verdict: Verdict) {
 }
 
 /// The number of rules with each verdict, on as many lines as needed.
-fn write_counts(out: &mut Page, rules: &[Rule]) {
+fn write_counts(out: &mut TextPage, rules: &[CheckRow]) {
     let (mut line, mut used) = (String::new(), 0);
-    for verdict in Verdict::ALL {
+    for verdict in CheckVerdict::ALL {
         let n = rules.iter().filter(|rule| rule.verdict() == verdict).count();
         let (tone, _, word) = verdict.look();
         let count = format!("{n} {word}");

@@ -1,16 +1,16 @@
 //! The counts of a command or a process.
 
 use super::ShowOptions;
-use super::paint::{Page, Tone};
+use super::paint::{TextPage, Tone};
 use super::table;
 use crate::format;
 use crate::tables::{Cell, Column, Table};
-use punctual_bundle::{Count, Counts};
+use punctual_bundle::{CommandCounts, EventCount};
 use punctual_core::{Fact, Nanos};
 
 /// The counts as a table, times below it, and why counts are missing.
-pub fn counts(counts: &Counts, options: &ShowOptions) -> String {
-    let mut out = Page::new(options);
+pub fn counts(counts: &CommandCounts, options: &ShowOptions) -> String {
+    let mut out = TextPage::new(options);
     let command = counts.command.join(" ");
     let process = counts.pid.map_or(String::new(), |pid| format!("process {pid}: "));
     out.heading(&format!("counts of {process}{}", format::clipped(&command, 70, options.ascii)));
@@ -37,7 +37,7 @@ pub fn counts(counts: &Counts, options: &ShowOptions) -> String {
     out.finish()
 }
 
-fn row(one: &Count) -> Vec<Cell> {
+fn row(one: &EventCount) -> Vec<Cell> {
     let count = match &one.count {
         Fact::Known(ns) if one.is_time => {
             Cell::figure(*ns as f64, time(Nanos(i64::try_from(*ns).unwrap_or(i64::MAX))))
@@ -62,7 +62,7 @@ fn rate(rate: f64) -> String {
     if rate < 100.0 { format!("{rate:.1}") } else { format::count(rate.round() as u64) }
 }
 
-fn times(counts: &Counts) -> String {
+fn times(counts: &CommandCounts) -> String {
     let cpu = counts.cpu;
     let share = cpu.total.0 as f64 / counts.wall.0.max(1) as f64;
     format!(
@@ -135,7 +135,7 @@ fn time(span: Nanos) -> String {
 }
 
 /// Each reason once, with its counts.
-fn reasons(counts: &[Count]) -> Vec<(Vec<String>, String)> {
+fn reasons(counts: &[EventCount]) -> Vec<(Vec<String>, String)> {
     let mut reasons: Vec<(Vec<String>, String)> = Vec::new();
     for one in counts {
         let Fact::Unavailable(why) = &one.count else { continue };

@@ -2,7 +2,7 @@
 
 use super::ShowOptions;
 use super::answer::line;
-use super::paint::{Page, Tone};
+use super::paint::{TextPage, Tone};
 use super::{findings, table};
 use crate::document::{Document, Item, List, Mark, Section, Title};
 use crate::format;
@@ -15,7 +15,7 @@ impl Document {
     /// The text for a terminal.
     pub fn terminal(&self, options: &ShowOptions) -> String {
         let options = &options.in_time(self.timebase);
-        let mut out = Page::new(options);
+        let mut out = TextPage::new(options);
         let mut sections = self.of(Face::Terminal).peekable();
         while let Some(section) = sections.next() {
             write(&mut out, section, sections.peek().copied());
@@ -24,7 +24,7 @@ impl Document {
     }
 }
 
-fn write(out: &mut Page, section: &Section, next: Option<&Section>) {
+fn write(out: &mut TextPage, section: &Section, next: Option<&Section>) {
     match section {
         Section::Heading(text) => {
             let of_times = matches!(next, Some(Section::Table(of, Title::Above)) if of.has_times());
@@ -56,7 +56,7 @@ fn write(out: &mut Page, section: &Section, next: Option<&Section>) {
     }
 }
 
-fn write_answer(out: &mut Page, lines: &[(&str, Tone, String)]) {
+fn write_answer(out: &mut TextPage, lines: &[(&str, Tone, String)]) {
     let mut before = "";
     for (word, tone, text) in lines {
         line(out, if *word == before { "" } else { word }, *tone, text);
@@ -64,7 +64,7 @@ fn write_answer(out: &mut Page, lines: &[(&str, Tone, String)]) {
     }
 }
 
-fn write_list(out: &mut Page, list: &List) {
+fn write_list(out: &mut TextPage, list: &List) {
     for Item { mark, tone, text, commands } in list.items.iter().take(list.shown.terminal) {
         let first = match mark {
             Mark::None => "  ".to_owned(),

@@ -1,12 +1,12 @@
 //! Samples in virtual time, explained by every instruction between release and arrival.
 
 use super::ShowOptions;
-use super::paint::{Page, Tone};
+use super::paint::{TextPage, Tone};
 use super::table;
 use crate::format;
 use crate::sentence::exact as words;
 use crate::tables::exact as tables;
-use punctual_bundle::exact::{ExactDocument, ExactSample};
+use punctual_bundle::exact::{ExactDocument, ExplainedExactSample};
 use punctual_core::Nanos;
 
 /// Functions shown that take more instructions in a sample.
@@ -16,7 +16,7 @@ const STACK: (usize, usize) = (2, 6);
 
 /// The whole page, with at most `samples` samples.
 pub fn exact(document: &ExactDocument, samples: usize, options: &ShowOptions) -> String {
-    let mut out = Page::new(options);
+    let mut out = TextPage::new(options);
     out.heading(&format!(
         "exact explanation (kernel {}, {} virtual ns an instruction)",
         format::plain(&document.kernel),
@@ -57,7 +57,12 @@ pub fn exact(document: &ExactDocument, samples: usize, options: &ShowOptions) ->
     out.finish()
 }
 
-fn write_sample(out: &mut Page, document: &ExactDocument, sample: &ExactSample, place: usize) {
+fn write_sample(
+    out: &mut TextPage,
+    document: &ExactDocument,
+    sample: &ExplainedExactSample,
+    place: usize,
+) {
     let name = match sample.series.is_empty() {
         true => format!("due at {}", sample.due),
         false => format!("{}/{}", sample.phase, sample.series),

@@ -2,11 +2,13 @@
 //! and remedies.
 
 use super::ShowOptions;
-use super::paint::{Page, Tone};
+use super::paint::{TextPage, Tone};
 use super::table;
 use crate::format::{clipped, count, counted, percent, plain};
-use crate::remedies::{self, Evidence, Matching, Rules};
-use crate::sentence::explain::{Reason, blamed, paragraph, reasons, share, title, wake_ups, who};
+use crate::remedies::{self, Matching, RemedyEvidence, Rules};
+use crate::sentence::explain::{
+    PartsReason, blamed, paragraph, reasons, share, title, wake_ups, who,
+};
 use crate::tables::{Cell, Column, Table, culprits};
 use punctual_core::{Names, Nanos};
 use punctual_explain::answer::{blames, first_of_each, incidents_of};
@@ -26,7 +28,7 @@ pub fn explanations(
     rules: &Rules,
     options: &ShowOptions,
 ) -> String {
-    let mut out = Page::new(options);
+    let mut out = TextPage::new(options);
     for series in all.samples.chunk_by(|one, other| of(one) == of(other)) {
         let incidents = incidents(series);
         let noun = if incidents.len() < series.len() { "incident" } else { "sample" };
@@ -75,7 +77,7 @@ fn longest(group: &[&Explained]) -> Nanos {
 }
 
 /// The late samples that follow from the one above.
-fn follow(out: &mut Page, further: &[&Explained]) {
+fn follow(out: &mut TextPage, further: &[&Explained]) {
     if further.is_empty() {
         return;
     }
@@ -95,7 +97,7 @@ fn of(sample: &Explained) -> (&str, &str) {
     (&sample.phase, &sample.series)
 }
 
-fn sample(out: &mut Page, shown: &Explained, number: &str, names: &Names) {
+fn sample(out: &mut TextPage, shown: &Explained, number: &str, names: &Names) {
     let name = if shown.phase.is_empty() {
         shown.series.clone()
     } else {
@@ -139,7 +141,7 @@ fn tone(rank: usize) -> Tone {
 }
 
 /// The time from due to woke in order; each column shows the cause at its middle.
-fn bar(out: &Page, explanation: &Explanation, ranked: &[Reason<'_>]) -> String {
+fn bar(out: &TextPage, explanation: &Explanation, ranked: &[PartsReason<'_>]) -> String {
     let columns = out.options.width.saturating_sub(6).clamp(10, 100);
     let (due, latency) = (explanation.interval.due, explanation.latency().ns());
     let mut text = String::from("|");
@@ -151,7 +153,7 @@ fn bar(out: &Page, explanation: &Explanation, ranked: &[Reason<'_>]) -> String {
             );
         let place = explanation.parts.partition_point(|part| part.to <= at);
         let part = explanation.parts.get(place);
-        let is = |reason: &Reason<'_>| {
+        let is = |reason: &PartsReason<'_>| {
             part.is_some_and(|part| (reason.part.cause, reason.part.cpu) == (part.cause, part.cpu))
         };
         let rank = ranked.iter().position(is).unwrap_or(LEGEND);
@@ -169,7 +171,12 @@ fn bar(out: &Page, explanation: &Explanation, ranked: &[Reason<'_>]) -> String {
     text + "|"
 }
 
-fn legend(out: &mut Page, explanation: &Explanation, ranked: &[Reason<'_>], names: &Names) {
+fn legend(
+    out: &mut TextPage,
+    explanation: &Explanation,
+    ranked: &[PartsReason<'_>],
+    names: &Names,
+) {
     let latency = explanation.latency();
     let columns = vec![
         Column::text("", 0),
@@ -179,7 +186,7 @@ fn legend(out: &mut Page, explanation: &Explanation, ranked: &[Reason<'_>], name
         // The culprit is the answer: shares are hidden first, then names are cut.
         Column::text("who", 0).at_most(NAME).shrinking(),
     ];
-    let row = |(rank, reason): (usize, &Reason<'_>)| {
+    let row = |(rank, reason): (usize, &PartsReason<'_>)| {
         vec![
             Cell::text(letter(rank).to_string()).tone(tone(rank)),
             Cell::time(reason.time.ns()),
@@ -202,7 +209,7 @@ fn legend(out: &mut Page, explanation: &Explanation, ranked: &[Reason<'_>], name
     table::body(out, &Table::new("causes", columns).rows(rows));
 }
 
-fn write_culprits(out: &mut Page, ranking: &Ranking) {
+fn write_culprits(out: &mut TextPage, ranking: &Ranking) {
     if ranking.culprits.is_empty() {
         return;
     }
@@ -212,10 +219,10 @@ fn write_culprits(out: &mut Page, ranking: &Ranking) {
     table::section(out, &table);
 }
 
-fn advice(out: &mut Page, all: &Explanations, ranking: &Ranking, rules: &Rules) {
+fn advice(out: &mut TextPage, all: &Explanations, ranking: &Ranking, rules: &Rules) {
     let firsts = first_of_each(&all.samples);
     let causes = blames(ranking, &firsts, None, &all.names);
-    let given = remedies::of(&causes, &Evidence::of(all, rules));
+    let given = remedies::of(&causes, &RemedyEvidence::of(all, rules));
     if given.is_empty() {
         return;
     }
@@ -232,7 +239,7 @@ fn advice(out: &mut Page, all: &Explanations, ranking: &Ranking, rules: &Rules) 
     }
 }
 
-fn matching(out: &mut Page, rule: &Matching) {
+fn matching(out: &mut TextPage, rule: &Matching) {
     let text = match (&rule.message, &rule.fix) {
         (Some(message), Some(fix)) => {
             format!("check {}: {}; {}", rule.id, plain(message), plain(fix))

@@ -1,9 +1,9 @@
 //! The figures of a phase as a table, and the worst samples of all.
 
-use super::paint::{Page, Tone};
+use super::paint::{TextPage, Tone};
 use super::table;
 use crate::format;
-use crate::tables::figures::{self, Row};
+use crate::tables::figures::{self, FigureRow};
 use crate::tables::{Cell, Column, Table};
 use punctual_bundle::meta::is_latency;
 use punctual_bundle::summary::{PhaseSummary, SeriesSummary, Summary, WorstSample};
@@ -13,13 +13,13 @@ const NAME_WIDTH: usize = 28;
 /// The number of worst samples shown.
 const WORST_SHOWN: usize = 5;
 
-pub fn write(out: &mut Page, phase: &PhaseSummary) {
+pub fn write(out: &mut TextPage, phase: &PhaseSummary) {
     heading(out, phase);
     if phase.series.is_empty() {
         out.line("  no series was recorded");
         return;
     }
-    let rows = phase.series.iter().map(|series| Row {
+    let rows = phase.series.iter().map(|series| FigureRow {
         name: series.name.clone(),
         summary: series,
         cut_off: false,
@@ -27,7 +27,7 @@ pub fn write(out: &mut Page, phase: &PhaseSummary) {
     table::body(out, &figures::table("latency", rows));
 }
 
-fn heading(out: &mut Page, phase: &PhaseSummary) {
+fn heading(out: &mut TextPage, phase: &PhaseSummary) {
     out.gap();
     let name = format!("phase {}", format::clipped(&phase.name, NAME_WIDTH, out.options.ascii));
     let mut parts: Vec<String> =
@@ -52,7 +52,7 @@ fn heading(out: &mut Page, phase: &PhaseSummary) {
 }
 
 /// The worst samples of the run over all phases.
-pub fn write_worst(out: &mut Page, summary: &Summary) {
+pub fn write_worst(out: &mut TextPage, summary: &Summary) {
     let all = summary.phases.iter().flat_map(|phase| {
         phase
             .series

@@ -1,6 +1,6 @@
 //! Findings with their remedies; equal ones of several series are merged.
 
-use super::paint::{Page, Tone};
+use super::paint::{TextPage, Tone};
 use crate::format;
 use punctual_core::{Finding, Severity};
 
@@ -8,7 +8,7 @@ use punctual_core::{Finding, Severity};
 const SUBJECTS_NAMED: usize = 4;
 const SUBJECT_WIDTH: usize = 40;
 
-pub fn write(out: &mut Page, findings: &[Finding]) {
+pub fn write(out: &mut TextPage, findings: &[Finding]) {
     if findings.is_empty() {
         out.heading("no warnings about these figures");
         return;
@@ -30,7 +30,7 @@ pub fn write(out: &mut Page, findings: &[Finding]) {
 }
 
 /// One line each: `punctual check` shows evidence, reasons and remedies.
-fn write_readiness(out: &mut Page, findings: &[&Finding]) {
+fn write_readiness(out: &mut TextPage, findings: &[&Finding]) {
     if findings.is_empty() {
         return;
     }
@@ -56,7 +56,7 @@ fn groups<'a>(findings: impl Iterator<Item = &'a Finding>) -> Vec<Vec<&'a Findin
     groups
 }
 
-fn write_group(out: &mut Page, group: &[&Finding]) {
+fn write_group(out: &mut TextPage, group: &[&Finding]) {
     let first = group[0];
     let word = format!("{:<8}", first.severity.to_string());
     let begin = format!("  {} ", out.paint(Tone::from(first.severity), &word));
@@ -88,7 +88,7 @@ fn write_group(out: &mut Page, group: &[&Finding]) {
     }
 }
 
-fn write_subjects(out: &mut Page, group: &[&Finding], hang: &str) {
+fn write_subjects(out: &mut TextPage, group: &[&Finding], hang: &str) {
     for finding in group.iter().take(SUBJECTS_NAMED) {
         let evidence =
             finding.evidence.as_ref().map_or(String::new(), |e| format!(": {}", format::plain(e)));
@@ -101,6 +101,6 @@ fn write_subjects(out: &mut Page, group: &[&Finding], hang: &str) {
     }
 }
 
-fn subject(out: &Page, finding: &Finding) -> String {
+fn subject(out: &TextPage, finding: &Finding) -> String {
     format::clipped(&finding.subject, SUBJECT_WIDTH, out.options.ascii)
 }

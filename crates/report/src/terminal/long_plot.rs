@@ -1,19 +1,19 @@
 //! The long plot: one line for each five minutes of a series.
 
 use super::ShowOptions;
-use super::paint::Page;
+use super::paint::TextPage;
 use super::table;
 use crate::format::plain;
 use crate::tables::{Cell, Column, Table};
-use punctual_bundle::Line;
+use punctual_bundle::SampleLine;
 use punctual_core::Nanos;
 
 /// A longer time without measurement between two lines is shown.
 const GAP: Nanos = Nanos::from_secs(5);
 
 /// All lines of these series by name, one series after the other, in UTC.
-pub fn long_plot(series: &[(String, Vec<Line>)], options: &ShowOptions) -> String {
-    let mut out = Page::new(options);
+pub fn long_plot(series: &[(String, Vec<SampleLine>)], options: &ShowOptions) -> String {
+    let mut out = TextPage::new(options);
     for (name, lines) in series.iter().filter(|(_, lines)| !lines.is_empty()) {
         out.gap();
         let heading =
@@ -31,7 +31,7 @@ pub fn long_plot(series: &[(String, Vec<Line>)], options: &ShowOptions) -> Strin
             Column::figures("max", 0),
         ];
         let mut rows = Vec::new();
-        let mut before: Option<&Line> = None;
+        let mut before: Option<&SampleLine> = None;
         for line in lines {
             rows.extend(before.and_then(|before| gap(before, line)));
             rows.push(row(line));
@@ -48,7 +48,7 @@ fn time(ns: i64) -> String {
         .map_or_else(|_| "?".to_owned(), |at| at.strftime("%Y-%m-%d %H:%M:%S").to_string())
 }
 
-fn row(line: &Line) -> Vec<Cell> {
+fn row(line: &SampleLine) -> Vec<Cell> {
     let latency = |ns: Option<Nanos>| Cell::time_or(ns.map(|ns| ns.ns() as f64), "none");
     let mut row = vec![Cell::text(time(line.start)), minutes(line.length)];
     let losses = &line.losses;
@@ -64,7 +64,7 @@ fn minutes(length: Nanos) -> Cell {
 }
 
 /// A row for a time without measurement.
-fn gap(before: &Line, line: &Line) -> Option<Vec<Cell>> {
+fn gap(before: &SampleLine, line: &SampleLine) -> Option<Vec<Cell>> {
     let end = before.start.saturating_add(before.length.ns());
     let missing = Nanos(line.start.saturating_sub(end));
     (missing > GAP).then(|| {

@@ -1,7 +1,7 @@
 //! Results of measures besides their samples: counts compared with independent counts, the cost of
 //! the clock, further figures.
 
-use super::paint::{Page, Tone};
+use super::paint::{TextPage, Tone};
 use super::table;
 use crate::format;
 use crate::notes::{allowed, figure as words, unavailable};
@@ -13,7 +13,7 @@ use punctual_core::{ClockCost, Fact, Figure, Table, Validation};
 /// The maximum width of a measure's name.
 const NAME: usize = 56;
 
-pub fn write(out: &mut Page, phase: &PhaseSummary) {
+pub fn write(out: &mut TextPage, phase: &PhaseSummary) {
     for measure in phase.measures.iter().filter(|measure| says_something(measure)) {
         let name = format!("{}/{}", phase.name, measure.name);
         let name = format::clipped(&name, NAME, out.options.ascii);
@@ -33,7 +33,7 @@ fn says_something(measure: &MeasureMeta) -> bool {
     figures > 0 || matches!(notes.clock_cost, Fact::Known(_))
 }
 
-fn validation(out: &mut Page, one: &Validation) {
+fn validation(out: &mut TextPage, one: &Validation) {
     let counted = match &one.counted {
         Fact::Known(counted) => format!("counted {}", format::count(*counted)),
         other => unavailable(other),
@@ -51,7 +51,7 @@ fn validation(out: &mut Page, one: &Validation) {
     }
 }
 
-fn clock_cost(out: &mut Page, cost: &ClockCost) {
+fn clock_cost(out: &mut TextPage, cost: &ClockCost) {
     let ns = |span: punctual_core::Nanos| format::count(span.ns().max(0) as u64);
     let text = format!(
         "every sample holds one reading of {}: min {}, median {}, p99 {}, max {} ns over {} \
@@ -66,7 +66,7 @@ fn clock_cost(out: &mut Page, cost: &ClockCost) {
     out.paragraph("  ", "    ", Tone::Plain, &format::plain(&text));
 }
 
-fn figure(out: &mut Page, one: &Figure) {
+fn figure(out: &mut TextPage, one: &Figure) {
     let of = one.count.map_or(String::new(), |count| format!(" (of {})", format::count(count)));
     let interval = one.interval.map_or(String::new(), |[low, high]| {
         format!(", 95 % interval {} to {}", words(low, &one.unit), words(high, &one.unit))
@@ -76,7 +76,7 @@ fn figure(out: &mut Page, one: &Figure) {
 }
 
 /// A table of a measure.
-pub fn rows(out: &mut Page, one: &Table) {
+pub fn rows(out: &mut TextPage, one: &Table) {
     let own = tables::own(one.title.clone(), one);
     let title = table::title(out, &own);
     out.gap();

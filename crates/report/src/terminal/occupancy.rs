@@ -1,16 +1,16 @@
 //! CPU usage: CPUs, processes with their busiest threads, interrupts.
 
 use super::ShowOptions;
-use super::paint::{Page, Tone};
+use super::paint::{TextPage, Tone};
 use super::table;
-use crate::tables::occupancy::{Rows, contradictions, cpus, interrupts, tasks};
+use crate::tables::occupancy::{OccupancyRows, contradictions, cpus, interrupts, tasks};
 use punctual_bundle::intervals::OccupancyDocument;
 
 /// The whole page; `threads` shows every thread instead of their processes.
 pub fn occupancy(document: &OccupancyDocument, threads: bool, options: &ShowOptions) -> String {
-    let mut out = Page::new(options);
+    let mut out = TextPage::new(options);
     table::section(&mut out, &cpus(document));
-    let rows = if threads { Rows::Threads } else { Rows::Processes };
+    let rows = if threads { OccupancyRows::Threads } else { OccupancyRows::Processes };
     table::section(&mut out, &tasks(document, rows));
     if !document.interrupts.is_empty() {
         table::section(&mut out, &interrupts(document, false));

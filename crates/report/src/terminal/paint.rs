@@ -32,7 +32,7 @@ const TIMES: [&str; 2] = [" µs", " ms"];
 const PARAGRAPH: usize = 600;
 
 /// Lines of output.
-pub struct Page<'a> {
+pub struct TextPage<'a> {
     pub options: &'a ShowOptions,
     text: String,
     /// Whether a time was written above, and whether the timebase was noted.
@@ -40,9 +40,9 @@ pub struct Page<'a> {
     is_marked: bool,
 }
 
-impl<'a> Page<'a> {
-    pub fn new(options: &'a ShowOptions) -> Page<'a> {
-        Page { options, text: String::new(), has_times: Cell::new(false), is_marked: false }
+impl<'a> TextPage<'a> {
+    pub fn new(options: &'a ShowOptions) -> TextPage<'a> {
+        TextPage { options, text: String::new(), has_times: Cell::new(false), is_marked: false }
     }
 
     /// Paints a text in a tone, if colours are enabled.

@@ -2,12 +2,12 @@
 //! with the threads that ran meanwhile.
 
 use super::ShowOptions;
-use super::paint::{Page, Tone};
-use super::shape::{self, Shape};
+use super::paint::{TextPage, Tone};
+use super::shape::{self, DistributionShape};
 use super::table;
 use crate::format;
 use crate::tables::{Table, intervals as tables};
-use punctual_bundle::intervals::{LimitSummary, PairsDocument, Ran, Share, WorstInterval};
+use punctual_bundle::intervals::{LimitSummary, PairsDocument, RanTask, StateShare, WorstInterval};
 use punctual_core::Nanos;
 
 const NAME_WIDTH: usize = 40;
@@ -19,7 +19,7 @@ const RAN: usize = 5;
 
 /// The whole page; shows `worst` of each.
 pub fn pairs(document: &PairsDocument, worst: usize, options: &ShowOptions) -> String {
-    let mut out = Page::new(options);
+    let mut out = TextPage::new(options);
     if document.pairs.is_empty() && document.functions.is_empty() {
         out.line(
             "the recording has no test points and no probed functions: name a pair, like \
@@ -45,26 +45,26 @@ pub fn pairs(document: &PairsDocument, worst: usize, options: &ShowOptions) -> S
     out.finish()
 }
 
-fn name(out: &Page, name: &str) -> String {
+fn name(out: &TextPage, name: &str) -> String {
     format::clipped(name, NAME_WIDTH, out.options.ascii)
 }
 
-fn section(out: &mut Page, table: Table) {
+fn section(out: &mut TextPage, table: Table) {
     if let Some(table) = table.unless_empty() {
         table::section(out, &table);
     }
 }
 
-fn shape_of(name: &str, histogram: &[(i64, u64)]) -> Shape {
+fn shape_of(name: &str, histogram: &[(i64, u64)]) -> DistributionShape {
     let mut cumulative = 0;
     let step = |(edge, count): &(i64, u64)| {
         cumulative += count;
         (Nanos(*edge), cumulative)
     };
-    Shape { name: name.to_owned(), curve: histogram.iter().map(step).collect() }
+    DistributionShape { name: name.to_owned(), curve: histogram.iter().map(step).collect() }
 }
 
-fn write_worst(out: &mut Page, document: &PairsDocument, worst: usize) {
+fn write_worst(out: &mut TextPage, document: &PairsDocument, worst: usize) {
     let pairs = document.pairs.iter().map(|pair| (&pair.name, &pair.worst));
     let all =
         pairs.chain(document.functions.iter().map(|function| (&function.name, &function.worst)));
@@ -113,11 +113,11 @@ fn write_worst(out: &mut Page, document: &PairsDocument, worst: usize) {
     }
 }
 
-fn state(out: &Page, share: &Share) -> String {
+fn state(out: &TextPage, share: &StateShare) -> String {
     format!("{} {}", format::plain(&share.state), out.latency(share.ns as f64))
 }
 
-fn who(out: &Page, ran: &Ran) -> String {
+fn who(out: &TextPage, ran: &RanTask) -> String {
     let kind = if ran.kind == "task" || ran.kind == "idle" {
         String::new()
     } else {
@@ -136,7 +136,7 @@ fn seconds(ns: i64) -> String {
     format!("{sign}{}.{:06}", us / 1_000_000, us % 1_000_000)
 }
 
-fn write_limits(out: &mut Page, document: &PairsDocument) {
+fn write_limits(out: &mut TextPage, document: &PairsDocument) {
     let pairs = document.pairs.iter().map(|pair| (&pair.name, &pair.limit, pair.figures.count));
     let functions = document.functions.iter().map(|f| (&f.name, &f.limit, f.figures.count));
     let all: Vec<(&String, &LimitSummary, u64)> = pairs
@@ -162,7 +162,7 @@ fn write_limits(out: &mut Page, document: &PairsDocument) {
     }
 }
 
-fn write_losses(out: &mut Page, document: &PairsDocument) {
+fn write_losses(out: &mut TextPage, document: &PairsDocument) {
     let covered = &document.covered;
     if covered.lost > 0 || covered.untracked > 0 {
         out.gap();

@@ -1,13 +1,13 @@
 //! A recording: how it was made, its content by group, its losses and their places.
 
 use super::ShowOptions;
-use super::paint::{Page, Tone};
+use super::paint::{TextPage, Tone};
 use super::table;
 use crate::format;
 use crate::tables;
 use punctual_bundle::intervals::OccupancyDocument;
 use punctual_core::Missing;
-use punctual_core::event::{Group, Recorded, Source};
+use punctual_core::event::{Group, Recorded, RecordedSource};
 use punctual_explain::EventCounts;
 
 /// Sources with losses that are named; the rest are counted.
@@ -21,7 +21,7 @@ pub fn recording(
     contradictions: u64,
     options: &ShowOptions,
 ) -> String {
-    let mut out = Page::new(options);
+    let mut out = TextPage::new(options);
     let span = recorded.ended - recorded.began;
     let on =
         if recorded.cpus.is_empty() { String::new() } else { format!(" on CPU {}", recorded.cpus) };
@@ -62,7 +62,7 @@ pub fn recording(
 
 /// The processes with the longest CPU time, in short.
 pub fn busiest(document: &OccupancyDocument, options: &ShowOptions) -> String {
-    let mut out = Page::new(options);
+    let mut out = TextPage::new(options);
     let table = tables::occupancy::busiest(document);
     if table.rows.is_empty() {
         return String::new();
@@ -71,8 +71,9 @@ pub fn busiest(document: &OccupancyDocument, options: &ShowOptions) -> String {
     out.finish()
 }
 
-fn losses(out: &mut Page, recorded: &Recorded) {
-    let lossy: Vec<&Source> = recorded.sources.iter().filter(|source| source.lost > 0).collect();
+fn losses(out: &mut TextPage, recorded: &Recorded) {
+    let lossy: Vec<&RecordedSource> =
+        recorded.sources.iter().filter(|source| source.lost > 0).collect();
     let torn: u64 = recorded.sources.iter().fold(0, |sum, source| sum.saturating_add(source.torn));
     if torn > 0 {
         let text = format!("{} torn: their writer died", format::counted(torn, "record"));
@@ -119,7 +120,7 @@ mod tests {
 
     #[test]
     fn event_groups_and_losses_of_a_recording_are_shown() {
-        let source = |name: &str, recorded, lost| Source {
+        let source = |name: &str, recorded, lost| RecordedSource {
             name: name.into(),
             cpu: None,
             recorded,

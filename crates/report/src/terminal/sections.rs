@@ -2,11 +2,11 @@
 
 use super::ShowOptions;
 use super::exact::stack;
-use super::paint::{Page, Tone};
+use super::paint::{TextPage, Tone};
 use super::table;
 use crate::format;
 use crate::sentence::{exact as words, hunt};
-use crate::tables::Shown;
+use crate::tables::RowLimit;
 use crate::tables::exact as tables;
 use punctual_bundle::sections::SectionsDocument;
 use punctual_bundle::summary::VerdictWord;
@@ -16,7 +16,7 @@ const WITH_CALLS: usize = 3;
 
 /// The whole page, with at most `worst` sections of each kind.
 pub fn sections(document: &SectionsDocument, worst: usize, options: &ShowOptions) -> String {
-    let mut out = Page::new(options);
+    let mut out = TextPage::new(options);
     let insn_ns = document.ns_per_instruction;
     out.heading(&format!(
         "non-preemptible sections (kernel {}, {insn_ns} virtual ns an instruction)",
@@ -34,7 +34,7 @@ pub fn sections(document: &SectionsDocument, worst: usize, options: &ShowOptions
     }
     for (disabled, sections) in tables::kinds(document.sections.by_kind()) {
         let mut table = tables::sections(disabled, sections, insn_ns);
-        table.shown = Shown { terminal: worst, ..table.shown };
+        table.shown = RowLimit { terminal: worst, ..table.shown };
         table::section(&mut out, &table);
         for (place, section) in sections.iter().take(WITH_CALLS.min(worst)).enumerate() {
             let text = words::longest(section, insn_ns, &stack(&section.stack));

@@ -1,7 +1,7 @@
 //! The shapes of the distributions, one line per series on a common logarithmic axis, so that
 //! series and phases can be compared.
 
-use super::paint::{Page, Tone};
+use super::paint::{TextPage, Tone};
 use crate::format;
 use crate::tables::figures::SHOWN;
 use punctual_core::Nanos;
@@ -18,31 +18,31 @@ const CELLS_MIN: usize = 16;
 const DECADES: f64 = 1e5;
 
 /// A named distribution: for each occupied bucket its upper end and the samples up to it.
-pub struct Shape {
+pub struct DistributionShape {
     pub name: String,
     pub curve: Vec<(Nanos, u64)>,
 }
 
 /// The common axis: latencies from `low` to `high` on a logarithmic scale.
-struct Axis {
+struct ShapeAxis {
     low: f64,
     high: f64,
     cells: usize,
 }
 
-impl Axis {
+impl ShapeAxis {
     fn cell(&self, latency: Nanos) -> usize {
         let place = (latency.ns().max(1) as f64 / self.low).ln() / (self.high / self.low).ln();
         ((place * self.cells as f64) as usize).min(self.cells - 1)
     }
 }
 
-pub fn write(out: &mut Page, phases: &[PhaseView]) {
+pub fn write(out: &mut TextPage, phases: &[PhaseView]) {
     write_all(out, phases.iter().flat_map(shapes_of).collect());
 }
 
 /// Draws the distributions; those without samples are omitted.
-pub fn write_all(out: &mut Page, mut shapes: Vec<Shape>) {
+pub fn write_all(out: &mut TextPage, mut shapes: Vec<DistributionShape>) {
     shapes.retain(|shape| !shape.curve.is_empty());
     let more = shapes.len().saturating_sub(SHOWN);
     if more > 0 {
@@ -58,7 +58,7 @@ pub fn write_all(out: &mut Page, mut shapes: Vec<Shape>) {
     let cells = out.options.width.saturating_sub(name_width + 4).clamp(CELLS_MIN, CELLS_MAX);
     // A single value still needs an axis; one sample at zero does not need four more decades.
     let low = (low as f64).max(high as f64 / DECADES);
-    let axis = Axis { low, high: (high as f64).max(low * 2.0), cells };
+    let axis = ShapeAxis { low, high: (high as f64).max(low * 2.0), cells };
     out.heading("distributions (number of samples by latency, both logarithmic)");
     for (shape, name) in shapes.iter().zip(&names) {
         let space = " ".repeat(name_width - format::width_of(name));
@@ -71,8 +71,8 @@ pub fn write_all(out: &mut Page, mut shapes: Vec<Shape>) {
     }
 }
 
-fn shapes_of<'a>(phase: &'a PhaseView) -> impl Iterator<Item = Shape> + 'a {
-    let shape = |s: &punctual_stats::SeriesView| Shape {
+fn shapes_of<'a>(phase: &'a PhaseView) -> impl Iterator<Item = DistributionShape> + 'a {
+    let shape = |s: &punctual_stats::SeriesView| DistributionShape {
         name: format!("{}/{}", phase.meta.name, s.meta.name),
         curve: Distribution::of(&s.state.data).curve().collect(),
     };
@@ -80,7 +80,7 @@ fn shapes_of<'a>(phase: &'a PhaseView) -> impl Iterator<Item = Shape> + 'a {
 }
 
 /// A bar for each cell, its height by the logarithm of its count; a single sample is visible.
-fn bars(out: &Page, axis: &Axis, curve: &[(Nanos, u64)]) -> String {
+fn bars(out: &TextPage, axis: &ShapeAxis, curve: &[(Nanos, u64)]) -> String {
     let mut counts = vec![0u64; axis.cells];
     let mut before = 0;
     for (latency, cumulative) in curve {
@@ -99,7 +99,7 @@ fn bars(out: &Page, axis: &Axis, curve: &[(Nanos, u64)]) -> String {
 }
 
 /// Three marks: the ends and the middle of the axis.
-fn write_axis(out: &mut Page, axis: &Axis, indent: usize) {
+fn write_axis(out: &mut TextPage, axis: &ShapeAxis, indent: usize) {
     let at = |share: f64| axis.low * (axis.high / axis.low).powf(share);
     let mark = |share: f64| out.latency(at(share).round());
     let (left, middle, right) = (mark(0.0), mark(0.5), format!("{} {}", mark(1.0), out.unit()));

@@ -1,6 +1,6 @@
 //! Tables in a terminal: aligned columns; the least important ones are hidden if it is too narrow.
 
-use super::paint::{Page, Tone};
+use super::paint::{TextPage, Tone};
 use crate::format::{self, shortened, width_of};
 use crate::tables::{Cell, Column, Face, Table, Value};
 use punctual_core::Nanos;
@@ -14,14 +14,14 @@ const SHRUNK: usize = 12;
 struct Drawn(String, Tone);
 
 /// The heading, with the unit of its times, and [`body`].
-pub fn section(out: &mut Page, table: &Table) {
+pub fn section(out: &mut TextPage, table: &Table) {
     let title = title(out, table);
     out.heading(&title);
     body(out, table);
 }
 
 /// Its title, with the unit of its times.
-pub fn title(out: &Page, table: &Table) -> String {
+pub fn title(out: &TextPage, table: &Table) -> String {
     let unit = match (table.has_times(), table.title.contains(": ")) {
         (false, _) => String::new(),
         (true, false) => format!(" ({})", out.unit()),
@@ -31,7 +31,7 @@ pub fn title(out: &Page, table: &Table) -> String {
 }
 
 /// The table; below it what was omitted and the remarks.
-pub fn body(out: &mut Page, table: &Table) {
+pub fn body(out: &mut TextPage, table: &Table) {
     let (mut columns, rows, more) = table.of(Face::Terminal);
     let mut drawn: Vec<Vec<Drawn>> = Vec::new();
     for row in &rows {
@@ -43,7 +43,7 @@ pub fn body(out: &mut Page, table: &Table) {
     let hidden = hide(out, kept, &mut columns, &mut drawn);
     let widths = shrink(out, &columns, &mut drawn);
     lines(out, &columns, &drawn, &widths);
-    let faint = |out: &mut Page, text: &str| out.paragraph("  ", "  ", Tone::Faint, text);
+    let faint = |out: &mut TextPage, text: &str| out.paragraph("  ", "  ", Tone::Faint, text);
     if more > 0 {
         faint(out, &format!("and {more} more: see --json"));
     }
@@ -64,7 +64,7 @@ pub fn body(out: &mut Page, table: &Table) {
 }
 
 /// The texts of hidden columns that are listed instead, each behind the name of its row.
-fn list_hidden(out: &mut Page, table: &Table, rows: &[Vec<&Cell>], hidden: &[String]) {
+fn list_hidden(out: &mut TextPage, table: &Table, rows: &[Vec<&Cell>], hidden: &[String]) {
     let (columns, ..) = table.of(Face::Terminal);
     for (k, _) in
         columns.iter().enumerate().filter(|(_, of)| of.listed && hidden.contains(&of.heading))
@@ -78,7 +78,7 @@ fn list_hidden(out: &mut Page, table: &Table, rows: &[Vec<&Cell>], hidden: &[Str
 
 /// Rows that begin with a sentence, each as a wrapped paragraph: the sign of its verdict before it,
 /// all else in parentheses behind it.
-pub fn list(out: &mut Page, table: &Table) {
+pub fn list(out: &mut TextPage, table: &Table) {
     let (columns, rows, _) = table.of(Face::Terminal);
     for row in rows {
         let verdict = row.iter().find(|cell| matches!(cell.value, Value::Verdict(..)));
@@ -105,13 +105,13 @@ pub fn list(out: &mut Page, table: &Table) {
 }
 
 /// A cell in its colour, outside of a table, and its width.
-pub fn painted(out: &Page, cell: &Cell) -> (String, usize) {
+pub fn painted(out: &TextPage, cell: &Cell) -> (String, usize) {
     let text = words(out, &cell.value, cell.tone);
     (out.paint(cell.tone, &text), width_of(&text))
 }
 
 /// A row of second views below its own row.
-fn beside(out: &Page, table: &Table, row: &[&Cell]) -> Option<Vec<Drawn>> {
+fn beside(out: &TextPage, table: &Table, row: &[&Cell]) -> Option<Vec<Drawn>> {
     row.iter().find(|cell| cell.beside.is_some())?;
     let second = |cell: &&Cell| {
         cell.beside.as_ref().map_or(String::new(), |value| words(out, value, Tone::Plain))
@@ -121,7 +121,7 @@ fn beside(out: &Page, table: &Table, row: &[&Cell]) -> Option<Vec<Drawn>> {
     Some(drawn)
 }
 
-fn draw(out: &Page, column: &Column, cell: &Cell) -> Drawn {
+fn draw(out: &TextPage, column: &Column, cell: &Cell) -> Drawn {
     let text = words(out, &cell.value, cell.tone);
     let tone = match (&cell.value, cell.tone) {
         (Value::Absent(_) | Value::Unknown, Tone::Plain) => Tone::Faint,
@@ -133,7 +133,7 @@ fn draw(out: &Page, column: &Column, cell: &Cell) -> Drawn {
     }
 }
 
-fn words(out: &Page, value: &Value, tone: Tone) -> String {
+fn words(out: &TextPage, value: &Value, tone: Tone) -> String {
     let end = |ns: &Option<f64>| match ns {
         Some(ns) => out.latency(*ns),
         None => out.either("∞", "inf").to_owned(),
@@ -175,7 +175,7 @@ fn identity_and_results(rows: &[Vec<&Cell>]) -> Vec<bool> {
 
 /// Removes columns until the others fit, and returns their headings; keeps those marked in `kept`.
 fn hide(
-    out: &Page,
+    out: &TextPage,
     mut kept: Vec<bool>,
     columns: &mut Vec<&Column>,
     rows: &mut [Vec<Drawn>],
@@ -195,7 +195,7 @@ fn hide(
 }
 
 /// Cuts shrinkable columns if the table is still too wide, and returns the remaining widths.
-fn shrink(out: &Page, columns: &[&Column], rows: &mut [Vec<Drawn>]) -> Vec<usize> {
+fn shrink(out: &TextPage, columns: &[&Column], rows: &mut [Vec<Drawn>]) -> Vec<usize> {
     let mut widths = widths(columns, rows);
     let excess = total(&widths).saturating_sub(out.options.width);
     if let Some(k) = columns
@@ -224,7 +224,7 @@ fn widths(columns: &[&Column], rows: &[Vec<Drawn>]) -> Vec<usize> {
     columns.iter().enumerate().map(width).collect()
 }
 
-fn lines(out: &mut Page, columns: &[&Column], rows: &[Vec<Drawn>], widths: &[usize]) {
+fn lines(out: &mut TextPage, columns: &[&Column], rows: &[Vec<Drawn>], widths: &[usize]) {
     let heading = |column: &&Column| Drawn(format::plain(&column.heading), Tone::Faint);
     let headings: Vec<Drawn> = columns.iter().map(heading).collect();
     for row in [&headings].into_iter().chain(rows) {

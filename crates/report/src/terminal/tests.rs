@@ -2,7 +2,7 @@
 
 use super::paint::wrap;
 use super::*;
-use crate::tables::checks::Rule;
+use crate::tables::checks::CheckRow;
 use punctual_core::Nanos;
 
 fn rule(group: &str, id: &str, verdict: &str, applies: bool) -> serde_json::Value {
@@ -26,7 +26,7 @@ fn checks_list_failed_rules_first_and_fold_passed_ones() {
         rule("cpu", "microcode", "unknown", true),
         rule("rights", "preempt-rt", "bad", true),
     ];
-    let rules = Rule::read(&serde_json::json!({ "rules": rules })).expect("rules");
+    let rules = CheckRow::read(&serde_json::json!({ "rules": rules })).expect("rules");
     let options = ShowOptions { width: 80, ..ShowOptions::default() };
     insta::assert_snapshot!(checks(&rules, &options), @r#"
     1 bad, 1 warning, 1 unknown, 3 good, 1 not applicable
@@ -95,7 +95,7 @@ fn narrow_tables_never_hide_name_and_verdict() {
     ];
     let drawn = |width, whole| {
         let options = ShowOptions { width, whole, ..ShowOptions::default() };
-        let mut out = super::paint::Page::new(&options);
+        let mut out = super::paint::TextPage::new(&options);
         super::table::body(&mut out, &Table::new("t", columns.clone()).rows([row.clone()]));
         out.finish()
     };

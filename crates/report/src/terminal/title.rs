@@ -1,7 +1,7 @@
 //! The experiment, the time and the outcome of a run: before any figure, so that none is
 //! over-interpreted.
 
-use super::paint::{Page, Tone};
+use super::paint::{TextPage, Tone};
 use crate::answer::known;
 use crate::format;
 use crate::verdict::{beside_requirements, of_reason, tone_of};
@@ -14,7 +14,7 @@ const PROOFS: usize = 4;
 /// Reasons shown beside the requirements; the rest are counted.
 const REASONS: usize = 4;
 
-pub fn write(out: &mut Page, summary: &Summary) {
+pub fn write(out: &mut TextPage, summary: &Summary) {
     name(out, summary);
     super::answer::write(out, summary, &known(summary));
     if let Some(target) = &summary.target {
@@ -41,7 +41,7 @@ pub fn write(out: &mut Page, summary: &Summary) {
 }
 
 /// The experiment and the time of the run.
-pub fn name(out: &mut Page, summary: &Summary) {
+pub fn name(out: &mut TextPage, summary: &Summary) {
     let name = format::clipped(&summary.experiment, 60, out.options.ascii);
     let name = out.paint(Tone::Strong, &name);
     // The clock of a virtual machine may be wrong.
@@ -52,7 +52,7 @@ pub fn name(out: &mut Page, summary: &Summary) {
 
 /// The digest of all samples, below all figures: only in virtual time, where a run can be repeated
 /// and the digest proves it. Elsewhere no two runs share one, and only `--json` shows it.
-pub fn write_digest(out: &mut Page, summary: &Summary) {
+pub fn write_digest(out: &mut TextPage, summary: &Summary) {
     let is_virtual = Timebase::of(summary.target.as_ref()) == Timebase::Virtual;
     if let Some(digest) = summary.digest.as_ref().filter(|_| is_virtual) {
         out.gap();

@@ -1,7 +1,7 @@
 //! A run in progress as its bundle shows it.
 
 use super::ShowOptions;
-use super::paint::{Page, Tone};
+use super::paint::{TextPage, Tone};
 use super::table;
 use crate::format::{duration, plain};
 use crate::tables::{Cell, Column, Table};
@@ -23,7 +23,7 @@ pub enum RunState {
 
 /// Its name and state, one line per series, and violated requirements.
 pub fn watched(bundle: &Bundle, state: &RunState, options: &ShowOptions) -> String {
-    let mut out = Page::new(options);
+    let mut out = TextPage::new(options);
     let name = out.paint(Tone::Strong, &plain(&bundle.manifest.experiment));
     out.line(&format!("{name}  {}", describe(bundle, state)));
     let columns = vec![

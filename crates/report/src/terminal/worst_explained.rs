@@ -1,7 +1,7 @@
 //! The worst sample of each series with its main cause, after the figures of a run.
 
 use super::ShowOptions;
-use super::paint::{Page, Tone};
+use super::paint::{TextPage, Tone};
 use super::table;
 use crate::format::{count, counted};
 use crate::sentence::explain::most;
@@ -15,7 +15,7 @@ const NAME: usize = 40;
 /// One line per series; empty if no sample is explained. The first sample of each series is its
 /// worst.
 pub fn worst_explained(all: &Explanations, options: &ShowOptions) -> String {
-    let mut out = Page::new(options);
+    let mut out = TextPage::new(options);
     let of = |sample: &Explained| (sample.phase.clone(), sample.series.clone());
     let worst: Vec<&Explained> = all
         .samples

@@ -3,7 +3,7 @@
 #![allow(dead_code)]
 
 use punctual_core::event::{
-    FunctionId, FunctionName, PointId, PointKind, Recorded, Source, TaskName, TaskState,
+    FunctionId, FunctionName, PointId, PointKind, Recorded, RecordedSource, TaskName, TaskState,
 };
 use punctual_core::event::{Futex, Group, StackId};
 use punctual_core::{CpuSet, Event, EventKind, MonotonicNs, Names, Nanos, Tid};
@@ -100,21 +100,21 @@ pub fn names() -> Names {
 /// late; a hog, a worker and a disk interrupt run on CPU 1.
 pub fn recording(cycles: i64) -> Recording {
     let sources = [
-        Source {
+        RecordedSource {
             name: "cpu 0".to_owned(),
             cpu: Some(0),
             recorded: 20 * cycles as u64,
             lost: 0,
             torn: 0,
         },
-        Source {
+        RecordedSource {
             name: "cpu 1".to_owned(),
             cpu: Some(1),
             recorded: 10 * cycles as u64,
             lost: 12,
             torn: 0,
         },
-        Source {
+        RecordedSource {
             name: "points of control (tid 1000)".to_owned(),
             cpu: None,
             recorded: 40,

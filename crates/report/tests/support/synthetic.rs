@@ -2,10 +2,12 @@
 
 use punctual_bundle::load::{CpuLoad, Shares};
 use punctual_bundle::meta::{LoadMeta, TIMER_WORKLOAD};
-use punctual_bundle::state::{State, ThreadUsage};
-use punctual_bundle::{Bundle, BundleWriter, Completeness, Ending, Outcome, PhaseMeta, SeriesMeta};
+use punctual_bundle::state::{SeriesState, ThreadUsage};
+use punctual_bundle::{
+    Bundle, BundleWriter, Completeness, Outcome, PhaseMeta, RunEnding, SeriesMeta,
+};
 use punctual_core::{
-    Clock, ClockNs, CpuSet, Fact, Finding, Nanos, Sample, SeriesData, SeriesShape, Window,
+    Clock, ClockNs, CpuSet, Fact, Finding, Nanos, Sample, SampleWindow, SeriesData, SeriesShape,
 };
 use std::path::Path;
 
@@ -119,7 +121,7 @@ pub fn write(directory: &Path, recipe: &Recipe) -> Bundle {
     let bundle = Bundle::open(directory).unwrap();
     if recipe.ends {
         let ending =
-            Ending { at: jiff::Timestamp::now(), outcome: Outcome::Completed, exit_code: 0 };
+            RunEnding { at: jiff::Timestamp::now(), outcome: Outcome::Completed, exit_code: 0 };
         let mut ended = bundle;
         ended.manifest.ending = Some(ending.clone());
         ended.completeness = Completeness::Whole;
@@ -213,7 +215,7 @@ fn series(writer: &BundleWriter, recipe: &Recipe, phase: usize, cpu: u32, load: 
             (a.due.ns() - start) / 1_000_000_000 == (b.due.ns() - start) / 1_000_000_000
         }) {
             let latencies = || second.iter().map(|s| s.latency());
-            let window = Window {
+            let window = SampleWindow {
                 start: ClockNs(
                     start + (second[0].due.ns() - start) / 1_000_000_000 * 1_000_000_000,
                 ),
@@ -231,7 +233,7 @@ fn series(writer: &BundleWriter, recipe: &Recipe, phase: usize, cpu: u32, load: 
         voluntary_switches: recipe.samples,
         involuntary_switches: u64::from(load != Load::Idle),
     };
-    let state = State {
+    let state = SeriesState {
         data,
         usage: Fact::Known(usage),
         digest: None,

@@ -1,18 +1,18 @@
 //! The ways in which a run ends, each as a bundle.
 
 use punctual_bundle::baseline::{HeldAgainst, LeapingFigure, WorseFigure};
-use punctual_bundle::evidence::{ClockEvidence, Evidence};
+use punctual_bundle::evidence::{ClockEvidence, PhaseEvidence};
 use punctual_bundle::intervals::LimitSummary;
 use punctual_bundle::meta::TIMER_WORKLOAD;
 use punctual_bundle::recording::{Keeps, RecordingDocument};
-use punctual_bundle::state::State;
+use punctual_bundle::state::SeriesState;
 use punctual_bundle::summary::VerdictWord;
 use punctual_bundle::verdict::{LeftOut, LeftOutKind};
 use punctual_bundle::{
-    Bundle, BundleWriter, Completeness, Ending, Exit, HowEnded, Outcome, PhaseMeta, ProgramEnd,
-    RanOn, RecordingWriter, SeriesMeta, amend,
+    Bundle, BundleWriter, Completeness, Exit, HowEnded, Outcome, PhaseMeta, ProgramEnd, RanOn,
+    RecordingWriter, RunEnding, SeriesMeta, amend,
 };
-use punctual_core::event::{Names, Recorded, Source};
+use punctual_core::event::{Names, Recorded, RecordedSource};
 use punctual_core::{
     Clock, ClockNs, CpuSet, Fact, Missing, MonotonicNs, Nanos, Sample, SeriesData, SeriesShape,
     Unfinished,
@@ -205,7 +205,7 @@ pub fn make(way: Way, directory: &Path) {
     }
     writer.write_findings(&[]).unwrap();
     let Some(outcome) = outcome(way) else { return };
-    let mut ending = Ending { at: created, outcome, exit_code: 0 };
+    let mut ending = RunEnding { at: created, outcome, exit_code: 0 };
     let held = baseline(way, created);
     writer.set_ending(ending.clone());
     let mut bundle = Bundle::open(directory).unwrap();
@@ -286,7 +286,7 @@ fn measure(way: Way, writer: &BundleWriter) {
     match way {
         Way::Invalid | Way::InvalidNoneAsked => {
             let clock = ClockEvidence { stepped: Some(Nanos::SECOND), ..Default::default() };
-            phase.evidence = Fact::Known(Evidence { clock, ..Evidence::default() });
+            phase.evidence = Fact::Known(PhaseEvidence { clock, ..PhaseEvidence::default() });
         }
         Way::LeftOut | Way::LeftOutNoneAsked => {
             phase.left_out = vec![LeftOut { what: LeftOutKind::Threads, bound: 512, records: 9 }];
@@ -339,7 +339,7 @@ fn measure(way: Way, writer: &BundleWriter) {
     });
     let usage = Fact::NotAsked;
     let (samples_kept, log_bytes) = (series.kept(), series.log_bytes());
-    series.finish(&State { data, usage, digest: None, samples_kept, log_bytes }).unwrap();
+    series.finish(&SeriesState { data, usage, digest: None, samples_kept, log_bytes }).unwrap();
 }
 
 fn program_end(how: HowEnded, asked: Option<Nanos>) -> ProgramEnd {
@@ -356,7 +356,7 @@ fn target(started: jiff::Timestamp) -> RanOn {
 fn record(directory: &Path) {
     let mut recorded = Recorded::without_events("BPF", MonotonicNs(0));
     let name = "cpu 0".to_owned();
-    recorded.sources = vec![Source { name, cpu: Some(0), recorded: 90, lost: 10, torn: 0 }];
+    recorded.sources = vec![RecordedSource { name, cpu: Some(0), recorded: 90, lost: 10, torn: 0 }];
     let document = RecordingDocument::new(Keeps::All, recorded, Names::default());
     RecordingWriter::create(directory, &document).unwrap().finish(&document).unwrap();
 }

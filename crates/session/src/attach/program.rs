@@ -1,7 +1,7 @@
 //! The plan for an attached program: one phase with one measure, of the kind `program`.
 
 use super::attached_plan;
-use crate::cycles::target::Target;
+use crate::cycles::target::CycleTarget;
 use crate::exit::Failure;
 use crate::messages::Listener;
 use crate::request::Loaded;
@@ -26,7 +26,7 @@ pub struct CyclesAsked {
 
 /// The plan, and its experiment.
 pub fn plan(
-    target: &Target,
+    target: &CycleTarget,
     asked: CyclesAsked,
     messages: Listener,
 ) -> Result<(Loaded, Plan), Failure> {
@@ -61,7 +61,7 @@ mod tests {
             duration: Some(Nanos::SECOND),
             requirements: vec!["wakeup max < 1ms".parse().expect("a requirement")],
         };
-        let target = Target::Processes(vec![std::process::id()]);
+        let target = CycleTarget::Processes(vec![std::process::id()]);
         let (_, plan) = plan(&target, asked, &Silent).expect("a plan");
         assert!(!plan.memory_lock && plan.dma_latency.0.is_none() && plan.partition.is_none());
         assert!(plan.controller_cpus.is_empty() && plan.estimated_time() == Some(Nanos::SECOND));
@@ -83,7 +83,7 @@ mod tests {
 
     #[test]
     fn a_bundle_is_continued_only_by_the_same_plan_and_program() {
-        let target = Target::Processes(vec![std::process::id()]);
+        let target = CycleTarget::Processes(vec![std::process::id()]);
         let asked =
             CyclesAsked { kind: None, deadline: None, duration: None, requirements: Vec::new() };
         let (loaded, plan) = plan(&target, asked, &Silent).expect("a plan");

@@ -7,7 +7,7 @@ use punctual_core::{CpuSet, Nanos};
 use punctual_sys::clock;
 
 /// A watcher: of an attached program ([`Attached`]), or of CPUs ([`Disturbed`]).
-pub trait Watcher<State> {
+pub trait AttachWatcher<State> {
     fn refresh(&mut self, state: &State);
     /// Called after measuring has ended.
     fn end(&mut self) {}

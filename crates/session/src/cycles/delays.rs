@@ -50,7 +50,7 @@ pub fn table<'c>(
 mod tests {
     use super::super::testing::cycle;
     use super::*;
-    use punctual_core::cycle::{Awaited, Culprit, TaskName, WokenBy};
+    use punctual_core::cycle::{AwaitedWaker, CycleCulprit, TaskComm, WokenBy};
     use punctual_core::{CauseKind, MonotonicNs, Nanos};
 
     fn calls() -> CallNames {
@@ -63,7 +63,8 @@ mod tests {
         assert_eq!(table([&typical].into_iter(), &typical.split(), &calls()), None);
         let mut delayed = cycle(1_000_000);
         delayed.run.add(CauseKind::Waiting, Nanos(50_000));
-        let by = |name: &[u8; 16], by, time| Awaited { by, tid: 9, name: TaskName(*name), time };
+        let by =
+            |name: &[u8; 16], by, time| AwaitedWaker { by, tid: 9, name: TaskComm(*name), time };
         let peer = b"peer\0\0\0\0\0\0\0\0\0\0\0\0";
         let words = |one: &Cycle| {
             let table =
@@ -126,8 +127,8 @@ mod tests {
                 table([one].into_iter(), &typical.split(), &calls()).expect("it was delayed");
             table.rows[0][3].clone()
         };
-        let name = TaskName(*b"hog\0\0\0\0\0\0\0\0\0\0\0\0\0");
-        let ran = |ns| Some(Culprit { tid: 9, name, time: Nanos(ns), behind: Nanos(ns) });
+        let name = TaskComm(*b"hog\0\0\0\0\0\0\0\0\0\0\0\0\0");
+        let ran = |ns| Some(CycleCulprit { tid: 9, name, time: Nanos(ns), behind: Nanos(ns) });
         let mut hidden = cycle(1_000_000);
         hidden.run.add(CauseKind::Unknown, Nanos(90_000));
         assert_eq!(by(&hidden), Cell::Nothing);

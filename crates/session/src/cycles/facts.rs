@@ -1,20 +1,20 @@
 //! The settings of threads and of the system for the lint.
 
 use punctual_core::{Bytes, Fact, Nanos, Policy};
-use punctual_explain::cycles::lint::{Asks, HostFacts, Memory, ThreadFacts, Violation};
-use punctual_explain::cycles::{CallNames, Site};
-use punctual_host::check::{self, Context, Verdict};
+use punctual_explain::cycles::lint::{Asks, HostFacts, LintViolation, ProcessMemory, ThreadFacts};
+use punctual_explain::cycles::{CallNames, WaitSite};
+use punctual_host::check::{self, Context, RuleVerdict};
 use punctual_host::environment::Environment;
 use punctual_host::files::Files;
 use punctual_sys::attributes::{self, Scheduling};
-use punctual_sys::rights::{Capability, Rights};
+use punctual_sys::rights::{Capabilities, Capability};
 use std::collections::BTreeMap;
 
 /// The current settings of a thread; `None` if it has ended. `site`: the wait of its cycles.
 pub fn of_thread(
     files: &dyn Files,
     tid: u32,
-    site: &Site,
+    site: &WaitSite,
     calls: &CallNames,
 ) -> Option<ThreadFacts> {
     let scheduling = attributes::scheduling(tid as i32).ok()?;
@@ -55,11 +55,11 @@ fn runtime(files: &dyn Files, tid: u32) -> Option<String> {
 
 /// Why the kernel refuses every real-time priority to a thread (sched(7)).
 fn refused(files: &dyn Files, tid: u32, status: &str) -> Option<String> {
-    let has = |rights: Rights| rights.has(Capability::SysNice);
+    let has = |rights: Capabilities| rights.has(Capability::SysNice);
     let limits = files.read(&format!("/proc/{tid}/limits")).ok()?;
     let limit = limits.lines().find_map(|line| line.strip_prefix("Max realtime priority"))?;
     let is_none = limit.split_whitespace().next() == Some("0");
-    let lacks = Rights::parse(status).is_some_and(|rights| !has(rights));
+    let lacks = Capabilities::parse(status).is_some_and(|rights| !has(rights));
     let why = "RLIMIT_RTPRIO is 0, and it lacks CAP_SYS_NICE";
     (is_none && lacks).then(|| why.to_owned())
 }
@@ -96,14 +96,14 @@ fn is_first(status: &str) -> bool {
 }
 
 /// The fields `VmSize` and `VmLck` of proc_pid_status(5).
-fn memory(status: &str) -> Fact<Memory> {
+fn memory(status: &str) -> Fact<ProcessMemory> {
     let field = |name: &str| {
         let line = status.lines().find_map(|line| line.strip_prefix(name))?;
         let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
         Some(Bytes::kib(kib))
     };
     match (field("VmSize:"), field("VmLck:")) {
-        (Some(mapped), Some(locked)) => Fact::Known(Memory { mapped, locked }),
+        (Some(mapped), Some(locked)) => Fact::Known(ProcessMemory { mapped, locked }),
         _ => Fact::Unavailable("/proc/PID/status has no VmLck".to_owned()),
     }
 }
@@ -122,8 +122,9 @@ pub fn of_host(files: &dyn Files, environment: Environment) -> HostFacts {
     let context = Context::of(files, environment, None);
     let violation = |id: &str| {
         let result = check::evaluate(id, &context)?;
-        let violated = result.applies && !matches!(result.verdict, Verdict::Ok | Verdict::Unknown);
-        violated.then(|| Violation {
+        let violated =
+            result.applies && !matches!(result.verdict, RuleVerdict::Ok | RuleVerdict::Unknown);
+        violated.then(|| LintViolation {
             message: result.message.clone(),
             evidence: result.evidence.clone(),
             remedy: result.fix,
@@ -220,7 +221,7 @@ mod tests {
     fn memory_is_read_from_status() {
         let status = "Name:\tx\nVmSize:\t    2300 kB\nVmLck:\t       8 kB\n";
         let (mapped, locked) = (Bytes::kib(2_300), Bytes::kib(8));
-        assert_eq!(memory(status), Fact::Known(Memory { mapped, locked }));
+        assert_eq!(memory(status), Fact::Known(ProcessMemory { mapped, locked }));
         assert_eq!(memory("Name:\tkthreadd\n").known(), None);
     }
 

@@ -13,11 +13,11 @@ const SHOWN: usize = 10;
 /// The threads that held locks, with the evidence.
 #[derive(Default)]
 pub struct Holders {
-    all: BTreeMap<(u32, LockEvidence), Held>,
+    all: BTreeMap<(u32, LockEvidence), HolderCost>,
 }
 
 /// The cost of one holder's locks.
-struct Held {
+struct HolderCost {
     name: String,
     waits: u64,
     total: Nanos,
@@ -35,7 +35,7 @@ impl Holders {
         if self.all.len() >= MOST && !self.all.contains_key(&key) {
             return;
         }
-        let held = self.all.entry(key).or_insert_with(|| Held {
+        let held = self.all.entry(key).or_insert_with(|| HolderCost {
             name: name_of(&holder),
             waits: 0,
             total: Nanos::ZERO,
@@ -52,7 +52,7 @@ impl Holders {
     pub fn table(&self) -> Option<Table> {
         let mut all: Vec<_> = self.all.iter().collect();
         all.sort_by_key(|(_, held)| std::cmp::Reverse(held.total));
-        let row = |((tid, evidence), held): &(&(u32, LockEvidence), &Held)| {
+        let row = |((tid, evidence), held): &(&(u32, LockEvidence), &HolderCost)| {
             vec![
                 Cell::from(format::plain(&held.name)),
                 id_here(*tid).map_or(Cell::Nothing, |tid| Cell::from(u64::from(tid))),

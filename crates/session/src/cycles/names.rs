@@ -1,6 +1,6 @@
 //! The current names of this machine's tasks.
 
-use punctual_core::cycle::TaskName;
+use punctual_core::cycle::TaskComm;
 use std::fs;
 
 /// The name of a process or thread.
@@ -10,9 +10,9 @@ pub fn comm(pid: u32) -> Option<String> {
 }
 
 /// The name of a task in the kernel's form.
-pub fn task_name(tid: u32) -> Option<TaskName> {
+pub fn task_name(tid: u32) -> Option<TaskComm> {
     let comm = fs::read(format!("/proc/{tid}/comm")).ok()?;
-    let mut name = TaskName::default();
+    let mut name = TaskComm::default();
     name.0.iter_mut().zip(comm.trim_ascii_end()).for_each(|(to, from)| *to = *from);
     Some(name)
 }

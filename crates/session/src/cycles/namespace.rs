@@ -1,7 +1,7 @@
 //! Maps threads of a PID namespace to their global ids (pid_namespaces(7)).
 
 use super::names::comm;
-use punctual_core::cycle::{Cycle, TaskName};
+use punctual_core::cycle::{Cycle, TaskComm};
 use std::collections::BTreeMap;
 use std::fs;
 
@@ -13,7 +13,7 @@ const MOST: usize = 1_024;
 pub struct NamespaceIds {
     /// The global ids by a thread of the process, and the id within; `None`: no thread of the
     /// process has it.
-    known: BTreeMap<(u32, u32), Option<(u32, TaskName)>>,
+    known: BTreeMap<(u32, u32), Option<(u32, TaskComm)>>,
 }
 
 impl NamespaceIds {
@@ -39,14 +39,14 @@ impl NamespaceIds {
 }
 
 /// The thread of the same process as `of` that has this id within.
-fn find(of: u32, inside: u32) -> Option<(u32, TaskName)> {
+fn find(of: u32, inside: u32) -> Option<(u32, TaskComm)> {
     let tasks = fs::read_dir(format!("/proc/{of}/task")).ok()?.flatten();
     let mut tids = tasks.filter_map(|task| task.file_name().to_str()?.parse::<u32>().ok());
     let tid = tids.find(|tid| {
         let status = fs::read_to_string(format!("/proc/{tid}/status")).unwrap_or_default();
         innermost_id(&status) == Some(inside)
     })?;
-    let mut name = TaskName::default();
+    let mut name = TaskComm::default();
     let text = comm(tid).unwrap_or_default();
     name.0.iter_mut().zip(text.bytes()).for_each(|(to, byte)| *to = byte);
     Some((tid, name))
@@ -78,7 +78,7 @@ mod tests {
         held.tid = std::process::id();
         let holder = |tid, in_namespace| LockHolder {
             tid,
-            name: TaskName::default(),
+            name: TaskComm::default(),
             evidence: LockEvidence::MutexOwner,
             in_namespace,
             waits: 1,

@@ -6,7 +6,7 @@ use punctual_core::cycle::{CallClass, MARKED, Moment, MomentKind};
 use punctual_core::format;
 use punctual_core::{CauseKind, Cell, Column, Finding, MonotonicNs, Nanos, Table};
 use punctual_explain::cycles::CallNames;
-use punctual_record::symbols::{FunctionNames, Mappings, Place, SourceFrame};
+use punctual_record::symbols::{FunctionNames, Mappings, SourceFrame, SymbolPlace};
 use punctual_sys::clock;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -39,7 +39,7 @@ const PACKAGES: [&str; 2] = ["/.cargo/registry/", "/.rustup/toolchains/"];
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Default, Debug)]
 pub struct Stack {
     /// The innermost function first; `None`: not in any mapped code.
-    pub places: Vec<Option<Place>>,
+    pub places: Vec<Option<SymbolPlace>>,
     /// Whether the callers beyond the last one are unknown.
     is_cut: bool,
 }
@@ -262,7 +262,7 @@ impl Places {
     }
 
     /// All places of these stacks.
-    pub fn all_places(&self) -> impl Iterator<Item = Place> {
+    pub fn all_places(&self) -> impl Iterator<Item = SymbolPlace> {
         self.all.keys().flat_map(|(_, stack)| stack.places.iter().flatten().cloned())
     }
 

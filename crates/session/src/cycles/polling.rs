@@ -4,10 +4,10 @@
 use super::options::{CycleOptions, WORKLOAD};
 use super::rows::ThreadRow;
 use super::series::{CycleSeries, SeriesPlace};
-use super::source::ThreadFacts;
+use super::source::CycleThreadFacts;
 use punctual_bundle::meta::{MeasureMeta, REQUESTED_SCHEDULING, UNKNOWN_SCHEDULING};
 use punctual_bundle::{BundleError, SeriesMeta};
-use punctual_core::cycle::{Gap, SeriesKind, TaskName, ThreadTimes, id_here};
+use punctual_core::cycle::{Gap, SeriesKind, TaskComm, ThreadTimes, id_here};
 use punctual_core::format;
 use punctual_core::{Cell, Clock, Column, MonotonicNs, Nanos, Notes, Table};
 use std::collections::BTreeMap;
@@ -40,25 +40,25 @@ struct Poller {
     tid: u32,
     since: MonotonicNs,
     /// The thread's facts at the last look while it lived.
-    facts: Option<ThreadFacts>,
+    facts: Option<CycleThreadFacts>,
     /// Gaps without a series yet.
     kept: Vec<Gap>,
     pending: Option<Gap>,
-    begun: Option<Begun>,
+    begun: Option<BegunPolling>,
     /// Gaps that were not kept.
     lost: u64,
 }
 
-struct Begun {
+struct BegunPolling {
     label: String,
     series: CycleSeries,
     last: Option<Nanos>,
-    culprits: BTreeMap<TaskName, Delay>,
+    culprits: BTreeMap<TaskComm, PollingDelay>,
 }
 
 /// The CPU time of another task.
 #[derive(Clone, Copy, Default)]
-struct Delay {
+struct PollingDelay {
     tid: u32,
     gaps: u64,
     total: Nanos,
@@ -70,7 +70,7 @@ impl Polling {
     pub fn push(
         &mut self,
         gaps: impl IntoIterator<Item = Gap>,
-        facts: impl Fn(u32) -> ThreadFacts,
+        facts: impl Fn(u32) -> CycleThreadFacts,
     ) {
         for gap in gaps {
             if self.threads.len() >= MOST && !self.threads.contains_key(&gap.tid) {
@@ -82,7 +82,7 @@ impl Polling {
     }
 
     /// Reads the facts of threads without series: after their end they are unknown.
-    pub fn look(&mut self, facts: impl Fn(u32) -> ThreadFacts) {
+    pub fn look(&mut self, facts: impl Fn(u32) -> CycleThreadFacts) {
         for poller in self.threads.values_mut().filter(|one| one.begun.is_none()) {
             let now = facts(poller.tid);
             if now.scheduling != UNKNOWN_SCHEDULING {
@@ -132,7 +132,7 @@ impl Polling {
         let series = CycleSeries::begin(SeriesKind::Gap, meta, Nanos::MILLI, place, number)?;
         *place.next += 1;
         let culprits = BTreeMap::new();
-        let mut begun = Begun { label, series, last: None, culprits };
+        let mut begun = BegunPolling { label, series, last: None, culprits };
         std::mem::take(&mut poller.kept).iter().for_each(|gap| begun.take(gap));
         poller.begun = Some(begun);
         Ok(())
@@ -156,7 +156,7 @@ impl Polling {
         begun.for_each(|begun| begun.series.checkpoint());
     }
 
-    fn begun(&self) -> impl Iterator<Item = (u32, &Begun)> {
+    fn begun(&self) -> impl Iterator<Item = (u32, &BegunPolling)> {
         let all = self.ended.iter().chain(self.threads.values());
         all.filter_map(|one| Some((one.tid, one.begun.as_ref()?)))
     }
@@ -172,7 +172,7 @@ impl Polling {
 
     /// The measures of the bundle: one for each thread, and one for all.
     pub fn measures(&self) -> Vec<MeasureMeta> {
-        let of = |(_, begun): (u32, &Begun)| begun.measure();
+        let of = |(_, begun): (u32, &BegunPolling)| begun.measure();
         let notes = |table: Table| Notes { tables: vec![table], ..Notes::default() };
         let threads = self.table().map(|table| MeasureMeta {
             name: THREADS.to_owned(),
@@ -254,7 +254,7 @@ impl Polling {
 }
 
 impl Poller {
-    fn new(tid: u32, since: MonotonicNs, facts: ThreadFacts) -> Poller {
+    fn new(tid: u32, since: MonotonicNs, facts: CycleThreadFacts) -> Poller {
         let facts = Some(facts);
         Poller { tid, since, facts, kept: Vec::new(), pending: None, begun: None, lost: 0 }
     }
@@ -295,7 +295,7 @@ impl Poller {
     }
 }
 
-impl Begun {
+impl BegunPolling {
     fn take(&mut self, gap: &Gap) {
         self.last = Some(self.series.push_gap(gap).latency());
         let Some(culprit) = gap.culprit else { return };
@@ -322,9 +322,9 @@ impl Begun {
 
     /// The tasks that had its CPU.
     fn table(&self) -> Option<Table> {
-        let mut all: Vec<(&TaskName, &Delay)> = self.culprits.iter().collect();
+        let mut all: Vec<(&TaskComm, &PollingDelay)> = self.culprits.iter().collect();
         all.sort_by_key(|(_, delay)| std::cmp::Reverse(delay.total));
-        let row = |(name, delay): &(&TaskName, &Delay)| {
+        let row = |(name, delay): &(&TaskComm, &PollingDelay)| {
             vec![
                 Cell::from(format::plain(&name.to_string())),
                 id_here(delay.tid).map_or(Cell::Nothing, |tid| Cell::from(u64::from(tid))),
@@ -348,8 +348,8 @@ impl Begun {
     }
 }
 
-fn meta(tid: u32, label: &str, facts: ThreadFacts, options: &CycleOptions) -> SeriesMeta {
-    let ThreadFacts { scheduling: words, real_time, cpus } = facts;
+fn meta(tid: u32, label: &str, facts: CycleThreadFacts, options: &CycleOptions) -> SeriesMeta {
+    let CycleThreadFacts { scheduling: words, real_time, cpus } = facts;
     let requirements = options.requirements.iter();
     let requirements = requirements.filter(|of| of.is_about(label, SeriesKind::Gap));
     let mut details = options.details.clone();
@@ -382,9 +382,9 @@ mod tests {
         Gap { tid: 7, cpu: 1, begin, end, split, culprit: None }
     }
 
-    fn facts(_: u32) -> ThreadFacts {
+    fn facts(_: u32) -> CycleThreadFacts {
         let (scheduling, cpus) = ("SCHED_FIFO 1".to_owned(), punctual_core::CpuSet::new());
-        ThreadFacts { scheduling, real_time: true, cpus }
+        CycleThreadFacts { scheduling, real_time: true, cpus }
     }
 
     /// An interrupt, its softirq and the task that it wakes are one gap.

@@ -4,9 +4,9 @@ use super::facts;
 use punctual_core::cycle::{Cycle, CycleKind, DescriptorSet};
 use punctual_core::{Finding, Nanos};
 use punctual_explain::cycles::lint::{
-    HostFacts, Seen, Subject, ThreadFacts, is_meant_real_time, lint,
+    CycleStatistics, HostFacts, Subject, ThreadFacts, is_meant_real_time, lint,
 };
-use punctual_explain::cycles::{CallNames, Inferred, Measured};
+use punctual_explain::cycles::{CallNames, Inferred, MeasuredCycle};
 use punctual_host::files::{Files, Root};
 use punctual_sys::attributes::{self, Scheduling};
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 /// Observations of a thread while it is measured.
 #[derive(Default)]
 pub struct Practice {
-    seen: Seen,
+    seen: CycleStatistics,
     facts: ThreadFacts,
     scheduling: Option<Scheduling>,
     /// The open flags of its descriptors at their first write.
@@ -35,7 +35,7 @@ impl Practice {
         }
     }
 
-    pub fn add(&mut self, measured: &Measured) {
+    pub fn add(&mut self, measured: &MeasuredCycle) {
         self.seen.add(measured);
     }
 

@@ -1,7 +1,7 @@
 //! The top delay of the last minute's cycles: a task, or a cause.
 
 use super::rows::TopCulprit;
-use punctual_core::cycle::{Cycle, TaskName};
+use punctual_core::cycle::{Cycle, TaskComm};
 use punctual_core::{CauseKind, MAIN_PARTS, MonotonicNs, Nanos};
 use std::collections::{BTreeMap, VecDeque};
 
@@ -11,16 +11,16 @@ const MOST: usize = 256;
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Who {
-    Task(TaskName),
+    Task(TaskComm),
     Cause(CauseKind),
 }
 
-type Sums = BTreeMap<Who, (Nanos, u64)>;
+type SecondSums = BTreeMap<Who, (Nanos, u64)>;
 
 /// The sums of each second.
 #[derive(Default)]
-pub struct Recent {
-    seconds: VecDeque<(i64, Sums)>,
+pub struct RecentSums {
+    seconds: VecDeque<(i64, SecondSums)>,
 }
 
 /// The thread's own execution is no delay.
@@ -29,12 +29,12 @@ const OWN: [CauseKind; 2] = [CauseKind::OwnExecution, CauseKind::SystemCall];
 const OTHERS: [CauseKind; 4] =
     [CauseKind::Preempted, CauseKind::Runqueue, CauseKind::NonPreemptible, CauseKind::Throttled];
 
-impl Recent {
+impl RecentSums {
     /// Adds a cycle, in the order of time.
     pub fn add(&mut self, cycle: &Cycle) {
         let second = cycle.again.ns() / Nanos::SECOND.ns();
         if self.seconds.back().is_none_or(|(last, _)| *last < second) {
-            self.seconds.push_back((second, Sums::new()));
+            self.seconds.push_back((second, SecondSums::new()));
         }
         let Some((_, sums)) = self.seconds.back_mut() else { return };
         let split = cycle.split();
@@ -63,7 +63,7 @@ impl Recent {
     pub fn top(&self, now: MonotonicNs) -> Option<TopCulprit> {
         let now = now.ns() / Nanos::SECOND.ns();
         let last = self.seconds.iter().filter(|(at, _)| !is_old(*at, now));
-        let mut all = Sums::new();
+        let mut all = SecondSums::new();
         for (who, (time, cycles)) in last.flat_map(|(_, sums)| sums) {
             let sum = all.entry(*who).or_default();
             *sum = (sum.0 + *time, sum.1 + cycles);
@@ -81,7 +81,7 @@ fn is_old(at: i64, now: i64) -> bool {
     at + SECONDS as i64 <= now
 }
 
-fn count(sums: &mut Sums, who: Who, time: Nanos) {
+fn count(sums: &mut SecondSums, who: Who, time: Nanos) {
     if time > Nanos::ZERO && (sums.len() < MOST || sums.contains_key(&who)) {
         let sum = sums.entry(who).or_default();
         *sum = (sum.0 + time, sum.1 + 1);
@@ -92,29 +92,33 @@ fn count(sums: &mut Sums, who: Who, time: Nanos) {
 mod tests {
     use super::super::testing::cycle;
     use super::*;
-    use punctual_core::cycle::Culprit;
+    use punctual_core::cycle::CycleCulprit;
 
-    fn name(text: &str) -> TaskName {
+    fn name(text: &str) -> TaskComm {
         let mut bytes = [0; 16];
         bytes[..text.len()].copy_from_slice(text.as_bytes());
-        TaskName(bytes)
+        TaskComm(bytes)
     }
 
     #[test]
     fn the_task_or_cause_with_the_most_time_of_a_minute_is_the_top() {
-        let mut recent = Recent::default();
+        let mut recent = RecentSums::default();
         let at = |second: i64| MonotonicNs(second * 1_000_000_000);
         assert_eq!(recent.top(at(0)), None);
         let mut preempted = cycle(1_000_000_000);
         preempted.run.add(CauseKind::Preempted, Nanos(9_000));
-        preempted.culprit =
-            Some(Culprit { tid: 9, name: name("hog"), time: Nanos(8_000), behind: Nanos(8_000) });
+        preempted.culprit = Some(CycleCulprit {
+            tid: 9,
+            name: name("hog"),
+            time: Nanos(8_000),
+            behind: Nanos(8_000),
+        });
         recent.add(&preempted);
         recent.add(&preempted);
         let mut idle = cycle(30_000_000_000);
         idle.wake.add(CauseKind::IdleExit, Nanos(5_000));
         recent.add(&idle);
-        let top = |recent: &Recent, second| {
+        let top = |recent: &RecentSums, second| {
             recent.top(at(second)).map(|top| (top.name, top.is_task, top.time.ns(), top.cycles))
         };
         assert_eq!(top(&recent, 31), Some(("hog".to_owned(), true, 16_000, 2)));
@@ -125,11 +129,12 @@ mod tests {
 
     #[test]
     fn the_memory_for_recent_tasks_is_bounded() {
-        let mut recent = Recent::default();
+        let mut recent = RecentSums::default();
         for number in 0..1_000 {
             let mut one = cycle(1_000_000_000);
             let task = name(&format!("task{number}"));
-            one.culprit = Some(Culprit { tid: 9, name: task, time: Nanos(1), behind: Nanos(1) });
+            one.culprit =
+                Some(CycleCulprit { tid: 9, name: task, time: Nanos(1), behind: Nanos(1) });
             recent.add(&one);
         }
         assert_eq!(recent.seconds[0].1.len(), MOST);

@@ -7,13 +7,13 @@ use punctual_bundle::observed::ObservedSample;
 use punctual_bundle::{BundleError, BundleWriter, SeriesAccount, SeriesMeta};
 use punctual_core::cycle::{Gap, SeriesKind};
 use punctual_core::{Account, CauseKind, Fact, MonotonicNs, Nanos, Sample, Split};
-use punctual_explain::cycles::{Begins, Measured, NotEnded};
+use punctual_explain::cycles::{Begins, MeasuredCycle, NotEnded};
 use punctual_stats::SeriesView;
 
 /// The sample of a cycle: an interval and its breakdown. `None` if unknown.
 fn interval(
     kind: SeriesKind,
-    measured: &Measured,
+    measured: &MeasuredCycle,
 ) -> Option<(MonotonicNs, MonotonicNs, Option<Split>)> {
     let cycle = &measured.cycle;
     let is_known = match kind {
@@ -95,7 +95,7 @@ impl CycleSeries {
     }
 
     /// Adds a cycle; returns its sample.
-    pub fn push(&mut self, measured: &Measured) -> Option<Sample> {
+    pub fn push(&mut self, measured: &MeasuredCycle) -> Option<Sample> {
         if let Some(overruns) = &mut self.kept.state.data.losses.overruns {
             *overruns += u64::from(measured.overrun && self.kind.misses_releases());
         }

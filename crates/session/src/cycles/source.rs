@@ -11,16 +11,16 @@ use punctual_bundle::meta::UNKNOWN_SCHEDULING;
 use punctual_core::cycle::{Cycle, Gap, Moment, OpenCycle, ThreadTimes, WaitingCall};
 use punctual_core::{CpuSet, Fact, Finding, MonotonicNs};
 use punctual_explain::cycles::Inferred;
-use punctual_explain::cycles::stream::{Calls, Shown, Stream};
+use punctual_explain::cycles::stream::{CycleStream, ShownKinds, SyscallNumbers};
 use punctual_explain::gaps::Gaps;
-use punctual_record::attach::{AttachCost, Attacher, Traced};
+use punctual_record::attach::{AttachCost, Attacher, TracedThreads};
 use punctual_record::unwind::UserStack;
 use punctual_record::{Backend, StartError, foreign_ids};
 use punctual_sys::{attributes, clock};
 use std::collections::BTreeSet;
 
 /// The facts about a thread besides its cycles.
-pub struct ThreadFacts {
+pub struct CycleThreadFacts {
     pub scheduling: String,
     /// Whether the thread's policy is real-time.
     pub real_time: bool,
@@ -30,15 +30,15 @@ pub struct ThreadFacts {
 
 /// A recorder of the cycles of threads. The methods are those of [`Attacher`].
 pub struct CycleRecorder {
-    source: Source,
+    source: CycleSource,
     observers: Observers,
     /// The limits of this recorder, with reasons.
     pub findings: Vec<Finding>,
 }
 
-enum Source {
+enum CycleSource {
     Bpf(Box<Attacher>),
-    Tracefs(Box<Traced>, EventCycles),
+    Tracefs(Box<TracedThreads>, EventCycles),
     Recording(EventCycles),
 }
 
@@ -56,7 +56,7 @@ impl CycleRecorder {
         match Attacher::start(cpus, children) {
             Ok(attacher) => {
                 let findings = attacher.findings.clone();
-                Ok(CycleRecorder::new(Source::Bpf(Box::new(attacher)), findings))
+                Ok(CycleRecorder::new(CycleSource::Bpf(Box::new(attacher)), findings))
             }
             Err(why) if backend == Backend::Btf => Err(why),
             Err(why) => match CycleRecorder::by_events(cpus, children, Some(&why)) {
@@ -80,38 +80,38 @@ impl CycleRecorder {
                 remedy: None,
             });
         }
-        let traced = Traced::start(cpus, children)?;
+        let traced = TracedThreads::start(cpus, children)?;
         let findings = vec![without_bpf::finding(traced.groups(), refused)];
-        let shown = Shown::of(traced.groups(), false);
-        let calls = Calls::of(&punctual_record::syscall_names());
-        let cycles = EventCycles::new(Stream::new(calls, shown, Gaps::default()), None);
-        Ok(CycleRecorder::new(Source::Tracefs(Box::new(traced), cycles), findings))
+        let shown = ShownKinds::of(traced.groups(), false);
+        let calls = SyscallNumbers::of(&punctual_record::syscall_names());
+        let cycles = EventCycles::new(CycleStream::new(calls, shown, Gaps::default()), None);
+        Ok(CycleRecorder::new(CycleSource::Tracefs(Box::new(traced), cycles), findings))
     }
 
     /// Records from events that [`CycleRecorder::feed`] takes.
     pub fn of_recording(cycles: EventCycles, findings: Vec<Finding>) -> CycleRecorder {
         let observers = Observers::of(cycles.observers());
-        CycleRecorder { observers, ..CycleRecorder::new(Source::Recording(cycles), findings) }
+        CycleRecorder { observers, ..CycleRecorder::new(CycleSource::Recording(cycles), findings) }
     }
 
-    fn new(source: Source, findings: Vec<Finding>) -> CycleRecorder {
+    fn new(source: CycleSource, findings: Vec<Finding>) -> CycleRecorder {
         CycleRecorder { source, observers: Observers::default(), findings }
     }
 
     /// Watches all threads of a process.
     pub fn watch_process(&self, process: u32) -> Result<(), StartError> {
         match &self.source {
-            Source::Bpf(bpf) => bpf.watch_process(process),
-            Source::Tracefs(traced, _) => traced.watch(process, true),
-            Source::Recording(_) => Ok(()),
+            CycleSource::Bpf(bpf) => bpf.watch_process(process),
+            CycleSource::Tracefs(traced, _) => traced.watch(process, true),
+            CycleSource::Recording(_) => Ok(()),
         }
     }
 
     pub fn watch_thread(&self, tid: u32) -> Result<(), StartError> {
         match &self.source {
-            Source::Bpf(bpf) => bpf.watch_thread(tid),
-            Source::Tracefs(traced, _) => traced.watch(tid, false),
-            Source::Recording(_) => Ok(()),
+            CycleSource::Bpf(bpf) => bpf.watch_thread(tid),
+            CycleSource::Tracefs(traced, _) => traced.watch(tid, false),
+            CycleSource::Recording(_) => Ok(()),
         }
     }
 
@@ -122,43 +122,45 @@ impl CycleRecorder {
         call: Option<(WaitingCall, bool)>,
     ) -> Result<(), StartError> {
         match &mut self.source {
-            Source::Bpf(bpf) => return bpf.select(tid, call),
-            Source::Tracefs(_, cycles) | Source::Recording(cycles) => cycles.select(tid, call),
+            CycleSource::Bpf(bpf) => return bpf.select(tid, call),
+            CycleSource::Tracefs(_, cycles) | CycleSource::Recording(cycles) => {
+                cycles.select(tid, call)
+            }
         }
         Ok(())
     }
 
     /// Whether the threads are those of this machine, now.
     pub fn is_live(&self) -> bool {
-        !matches!(self.source, Source::Recording(_))
+        !matches!(self.source, CycleSource::Recording(_))
     }
 
     /// Whether cycles come from events that tracefs records meanwhile.
     pub fn is_traced(&self) -> bool {
-        matches!(self.source, Source::Tracefs(..))
+        matches!(self.source, CycleSource::Tracefs(..))
     }
 
     /// The name of a thread.
     pub fn comm(&self, tid: u32) -> Option<String> {
         match &self.source {
-            Source::Bpf(_) | Source::Tracefs(..) => names::comm(tid),
-            Source::Recording(cycles) => cycles.comm(tid),
+            CycleSource::Bpf(_) | CycleSource::Tracefs(..) => names::comm(tid),
+            CycleSource::Recording(cycles) => cycles.comm(tid),
         }
     }
 
     /// The facts about a thread besides its cycles.
-    pub fn facts(&self, tid: u32) -> ThreadFacts {
+    pub fn facts(&self, tid: u32) -> CycleThreadFacts {
         match &self.source {
-            Source::Bpf(_) | Source::Tracefs(..) => {
+            CycleSource::Bpf(_) | CycleSource::Tracefs(..) => {
                 let scheduling = attributes::scheduling(tid as i32).ok();
-                ThreadFacts {
+                CycleThreadFacts {
                     real_time: scheduling.as_ref().is_some_and(|of| of.policy.is_real_time()),
                     scheduling: scheduling
                         .map_or_else(|| UNKNOWN_SCHEDULING.to_owned(), |of| of.to_string()),
                     cpus: attributes::affinity(tid as i32).unwrap_or_default(),
                 }
             }
-            Source::Recording(cycles) => cycles.facts(tid),
+            CycleSource::Recording(cycles) => cycles.facts(tid),
         }
     }
 
@@ -166,16 +168,16 @@ impl CycleRecorder {
     /// of a recording, those of threads with real-time priority and those that timers release.
     pub fn shows(&self, tid: u32, inferred: &Inferred) -> bool {
         match &self.source {
-            Source::Bpf(_) | Source::Tracefs(..) => true,
-            Source::Recording(cycles) => cycles.shows(tid, inferred),
+            CycleSource::Bpf(_) | CycleSource::Tracefs(..) => true,
+            CycleSource::Recording(cycles) => cycles.shows(tid, inferred),
         }
     }
 
     /// The events of the recording, if it is one.
     pub fn recording(&mut self) -> Option<&mut EventCycles> {
         match &mut self.source {
-            Source::Recording(cycles) => Some(cycles),
-            Source::Bpf(_) | Source::Tracefs(..) => None,
+            CycleSource::Recording(cycles) => Some(cycles),
+            CycleSource::Bpf(_) | CycleSource::Tracefs(..) => None,
         }
     }
 
@@ -187,36 +189,38 @@ impl CycleRecorder {
         let CycleRecorder { source, observers, .. } = self;
         let take: &mut dyn FnMut(Cycle) = &mut |cycle| take(observers.cycle(cycle));
         match source {
-            Source::Bpf(bpf) => bpf.drain(take),
-            Source::Tracefs(traced, cycles) => {
+            CycleSource::Bpf(bpf) => bpf.drain(take),
+            CycleSource::Tracefs(traced, cycles) => {
                 traced.drain(&mut |event| cycles.push(event));
                 cycles.take().into_iter().for_each(take);
             }
-            Source::Recording(cycles) => cycles.take().into_iter().for_each(take),
+            CycleSource::Recording(cycles) => cycles.take().into_iter().for_each(take),
         }
     }
 
     /// The wait of a thread, or the cycle after it: newer than the cycles handed over.
     pub fn open(&self, tid: u32) -> Option<OpenCycle> {
         match &self.source {
-            Source::Bpf(bpf) => bpf.open(tid),
-            Source::Tracefs(_, cycles) | Source::Recording(cycles) => cycles.open(tid),
+            CycleSource::Bpf(bpf) => bpf.open(tid),
+            CycleSource::Tracefs(_, cycles) | CycleSource::Recording(cycles) => cycles.open(tid),
         }
     }
 
     /// The instant until which everything was handed over.
     pub fn now(&self) -> MonotonicNs {
         match &self.source {
-            Source::Bpf(_) | Source::Tracefs(..) => clock::monotonic(),
-            Source::Recording(cycles) => cycles.now(),
+            CycleSource::Bpf(_) | CycleSource::Tracefs(..) => clock::monotonic(),
+            CycleSource::Recording(cycles) => cycles.now(),
         }
     }
 
     /// Moments of threads within their cycles.
     pub fn take_moments(&mut self) -> Vec<Moment> {
         match &mut self.source {
-            Source::Bpf(bpf) => bpf.take_moments(),
-            Source::Tracefs(_, cycles) | Source::Recording(cycles) => cycles.take_moments(),
+            CycleSource::Bpf(bpf) => bpf.take_moments(),
+            CycleSource::Tracefs(_, cycles) | CycleSource::Recording(cycles) => {
+                cycles.take_moments()
+            }
         }
     }
 
@@ -224,8 +228,8 @@ impl CycleRecorder {
     pub fn take_gaps(&mut self) -> Vec<Gap> {
         let CycleRecorder { source, observers, .. } = self;
         let gaps = match source {
-            Source::Bpf(bpf) => bpf.take_gaps(),
-            Source::Tracefs(_, cycles) | Source::Recording(cycles) => cycles.take_gaps(),
+            CycleSource::Bpf(bpf) => bpf.take_gaps(),
+            CycleSource::Tracefs(_, cycles) | CycleSource::Recording(cycles) => cycles.take_gaps(),
         };
         gaps.into_iter().map(|gap| observers.gap(gap)).collect()
     }
@@ -234,38 +238,42 @@ impl CycleRecorder {
     /// `living` the present ones.
     pub fn take_times(&mut self, living: bool) -> Vec<(u32, ThreadTimes)> {
         match &mut self.source {
-            Source::Bpf(bpf) => bpf.take_times(living),
-            Source::Tracefs(_, cycles) | Source::Recording(cycles) => cycles.take_times(living),
+            CycleSource::Bpf(bpf) => bpf.take_times(living),
+            CycleSource::Tracefs(_, cycles) | CycleSource::Recording(cycles) => {
+                cycles.take_times(living)
+            }
         }
     }
 
     /// Whether to show a polling thread that no option names.
     pub fn shows_poller(&self, tid: u32) -> bool {
         match &self.source {
-            Source::Bpf(_) | Source::Tracefs(..) => true,
-            Source::Recording(cycles) => cycles.shows_poller(tid),
+            CycleSource::Bpf(_) | CycleSource::Tracefs(..) => true,
+            CycleSource::Recording(cycles) => cycles.shows_poller(tid),
         }
     }
 
     /// The gaps in the events of the last hand-over.
     pub fn take_breaks(&mut self) -> Vec<MonotonicNs> {
         match &mut self.source {
-            Source::Bpf(_) => Vec::new(),
-            Source::Tracefs(_, cycles) | Source::Recording(cycles) => cycles.take_breaks(),
+            CycleSource::Bpf(_) => Vec::new(),
+            CycleSource::Tracefs(_, cycles) | CycleSource::Recording(cycles) => {
+                cycles.take_breaks()
+            }
         }
     }
 
     /// The user stack at an instant; none if only events are recorded.
     pub fn user_stack(&self, moment: &Moment) -> Option<UserStack> {
         match &self.source {
-            Source::Bpf(bpf) => bpf.user_stack(moment),
-            Source::Tracefs(..) | Source::Recording(_) => Some(UserStack::default()),
+            CycleSource::Bpf(bpf) => bpf.user_stack(moment),
+            CycleSource::Tracefs(..) | CycleSource::Recording(_) => Some(UserStack::default()),
         }
     }
 
     /// Makes room for further stacks.
     pub fn free_stacks(&mut self, needed: impl FnOnce() -> BTreeSet<u32>) {
-        if let Source::Bpf(bpf) = &mut self.source {
+        if let CycleSource::Bpf(bpf) = &mut self.source {
             bpf.free_stacks(needed);
         }
     }
@@ -273,43 +281,43 @@ impl CycleRecorder {
     /// Stacks that found no room.
     pub fn lost_stacks(&self) -> u64 {
         match &self.source {
-            Source::Bpf(bpf) => bpf.lost_stacks(),
-            Source::Tracefs(..) | Source::Recording(_) => 0,
+            CycleSource::Bpf(bpf) => bpf.lost_stacks(),
+            CycleSource::Tracefs(..) | CycleSource::Recording(_) => 0,
         }
     }
 
     /// Moments within cycles that found no room.
     pub fn refused(&self) -> u64 {
         match &self.source {
-            Source::Bpf(bpf) => bpf.refused(),
-            Source::Tracefs(..) | Source::Recording(_) => 0,
+            CycleSource::Bpf(bpf) => bpf.refused(),
+            CycleSource::Tracefs(..) | CycleSource::Recording(_) => 0,
         }
     }
 
     /// Cycles or events that found no room.
     pub fn lost(&self) -> u64 {
         match &self.source {
-            Source::Bpf(bpf) => bpf.lost(),
-            Source::Tracefs(traced, _) => traced.lost(),
-            Source::Recording(cycles) => cycles.lost(),
+            CycleSource::Bpf(bpf) => bpf.lost(),
+            CycleSource::Tracefs(traced, _) => traced.lost(),
+            CycleSource::Recording(cycles) => cycles.lost(),
         }
     }
 
     /// Events that the kernel did not show.
     pub fn unseen(&self) -> u64 {
         match &self.source {
-            Source::Bpf(bpf) => bpf.unseen(),
-            Source::Tracefs(..) | Source::Recording(_) => 0,
+            CycleSource::Bpf(bpf) => bpf.unseen(),
+            CycleSource::Tracefs(..) | CycleSource::Recording(_) => 0,
         }
     }
 
     pub fn cost(&mut self) -> Fact<AttachCost> {
         match &mut self.source {
-            Source::Bpf(bpf) => bpf.cost(),
-            Source::Tracefs(..) => {
+            CycleSource::Bpf(bpf) => bpf.cost(),
+            CycleSource::Tracefs(..) => {
                 Fact::Unavailable("it is not measured through tracefs".to_owned())
             }
-            Source::Recording(_) => Fact::NotAsked,
+            CycleSource::Recording(_) => Fact::NotAsked,
         }
     }
 }

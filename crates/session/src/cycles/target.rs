@@ -6,14 +6,14 @@ use crate::command::{self, Command};
 use crate::exit::Failure;
 use crate::programs::is_there;
 use punctual_bundle::HowEnded;
-use punctual_sys::gate::Gated;
+use punctual_sys::gate::GatedProcess;
 use punctual_sys::user::User;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::PathBuf;
 
 #[derive(Clone)]
-pub enum Target {
+pub enum CycleTarget {
     /// All threads of these processes.
     Processes(Vec<u32>),
     /// These threads, of these processes.
@@ -31,16 +31,16 @@ pub struct Started {
     command: Option<Command>,
 }
 
-impl Target {
+impl CycleTarget {
     /// Parses the command line; nothing is started.
     pub fn find(
         pids: &[u32],
         comms: &[String],
         threads: &[String],
         line: &[String],
-    ) -> Result<Target, Failure> {
+    ) -> Result<CycleTarget, Failure> {
         if let Some(program) = command::find(line)? {
-            return Ok(Target::Command { program, line: line.to_vec(), user: None });
+            return Ok(CycleTarget::Command { program, line: line.to_vec(), user: None });
         }
         let mut processes = pids.to_vec();
         for name in comms {
@@ -68,14 +68,14 @@ impl Target {
         }
         processes.dedup();
         Ok(match threads.is_empty() {
-            true => Target::Processes(processes),
-            false => Target::Threads(threads.to_vec(), processes),
+            true => CycleTarget::Processes(processes),
+            false => CycleTarget::Threads(threads.to_vec(), processes),
         })
     }
 
     /// Runs a command as this user.
     pub fn run_as(&mut self, of: Option<User>) {
-        if let Target::Command { user, .. } = self {
+        if let CycleTarget::Command { user, .. } = self {
             *user = of;
         }
     }
@@ -83,8 +83,8 @@ impl Target {
     /// The name of the bundle.
     pub fn name(&self) -> String {
         match self {
-            Target::Command { line, .. } => command::name(line),
-            Target::Processes(pids) | Target::Threads(_, pids) => {
+            CycleTarget::Command { line, .. } => command::name(line),
+            CycleTarget::Processes(pids) | CycleTarget::Threads(_, pids) => {
                 let first = pids.first().copied().unwrap_or_default();
                 comm(first).unwrap_or_else(|| format!("process {first}"))
             }
@@ -94,22 +94,22 @@ impl Target {
     /// Watches the target. A command is watched from its first instruction on.
     pub fn start(&self, attacher: &CycleRecorder) -> Result<Started, Failure> {
         match self {
-            Target::Processes(pids) => {
+            CycleTarget::Processes(pids) => {
                 pids.iter()
                     .try_for_each(|pid| attacher.watch_process(*pid))
                     .map_err(Failure::refused)?;
                 Ok(Started { processes: pids.clone(), command: None })
             }
-            Target::Threads(tids, pids) => {
+            CycleTarget::Threads(tids, pids) => {
                 tids.iter()
                     .try_for_each(|tid| attacher.watch_thread(*tid))
                     .map_err(Failure::refused)?;
                 Ok(Started { processes: pids.clone(), command: None })
             }
-            Target::Command { program, line, user } => {
+            CycleTarget::Command { program, line, user } => {
                 let cannot = |why| Failure::refused(format!("cannot run `{}`: {why}", line[0]));
                 let command = command::prepared(program, line, false, user.as_ref());
-                let gated = Gated::start(command).map_err(cannot)?;
+                let gated = GatedProcess::start(command).map_err(cannot)?;
                 attacher.watch_process(gated.pid).map_err(Failure::failed)?;
                 let child = gated.release().map_err(cannot)?;
                 Ok(Started { processes: vec![child.id()], command: Some(Command::of(child)) })

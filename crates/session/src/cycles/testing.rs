@@ -1,6 +1,6 @@
 //! A cycle for tests.
 
-use punctual_core::cycle::{CallSet, Cycle, DescriptorSet, TaskName, WaitingCall, WokenBy};
+use punctual_core::cycle::{CallSet, Cycle, DescriptorSet, TaskComm, WaitingCall, WokenBy};
 use punctual_core::{CauseKind, MonotonicNs, Nanos, Split};
 
 /// A cycle released at `release` (ns) that takes 100 µs, all of it running.
@@ -19,7 +19,7 @@ pub fn cycle(release: i64) -> Cycle {
         by: WokenBy::Sleep,
         timer: 0,
         waker: 0,
-        waker_name: TaskName::default(),
+        waker_name: TaskComm::default(),
         wait_is: CauseKind::Waiting,
         blocks: 0,
         blocked: Nanos::ZERO,

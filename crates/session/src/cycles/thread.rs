@@ -6,23 +6,24 @@ use super::holders::Holders;
 use super::names::task_name;
 use super::options::{CycleOptions, WORKLOAD};
 use super::practice::Practice;
-use super::recent::Recent;
+use super::recent::RecentSums;
 use super::rows::ThreadRow;
 use super::series::{CycleSeries, SeriesPlace};
-use super::source::{CycleRecorder, ThreadFacts};
+use super::source::{CycleRecorder, CycleThreadFacts};
 use super::target::kept;
 use super::typical::TypicalCycles;
 use super::worst::WorstCycles;
 use punctual_bundle::meta::{DEADLINE, MeasureMeta, REQUESTED_SCHEDULING};
 use punctual_bundle::{BundleError, SeriesMeta};
-use punctual_core::cycle::{Cycle, CycleKind, SeriesKind, TaskName, id_here};
+use punctual_core::cycle::{Cycle, CycleKind, SeriesKind, TaskComm, id_here};
 use punctual_core::format;
 use punctual_core::{
     Cell, Clock, Column, Figure, Finding, MonotonicNs, Nanos, Notes, Sample, Severity, Table,
 };
 use punctual_explain::cycles::lint::HostFacts;
 use punctual_explain::cycles::{
-    Begins, CallNames, Candidate, Constraint, Follower, Inferred, LEAST, Measured, NotEnded, infer,
+    Begins, CallNames, CandidateWait, Constraint, CycleFollower, Inferred, LEAST, MeasuredCycle,
+    NotEnded, infer,
 };
 use punctual_stats::SeriesView;
 use std::collections::BTreeMap;
@@ -42,7 +43,7 @@ const SIGNALLED: u32 = 0x7f;
 const NAMED: Nanos = Nanos::from_micros(100);
 
 /// A thread of the program.
-pub struct Thread {
+pub struct CycleThread {
     tid: u32,
     /// Whether this is a thread of this machine, now.
     is_live: bool,
@@ -55,7 +56,7 @@ pub struct Thread {
     name: String,
     phase: String,
     since: MonotonicNs,
-    state: State,
+    state: CycleThreadState,
     cycles: u64,
     skipped: u64,
     overruns: u64,
@@ -65,7 +66,7 @@ pub struct Thread {
     unknown: u64,
     beyond: u64,
     totals: Totals,
-    culprits: BTreeMap<TaskName, Delay>,
+    culprits: BTreeMap<TaskComm, TaskDelay>,
     practice: Practice,
     checkpoints: u64,
     last: Option<Nanos>,
@@ -77,7 +78,7 @@ pub struct Thread {
     worst: Vec<Sample>,
 }
 
-enum State {
+enum CycleThreadState {
     /// Not known yet which wait its cycles begin with.
     Learning {
         waits: Vec<Cycle>,
@@ -85,7 +86,7 @@ enum State {
     },
     Cyclic(Box<Cyclic>),
     Other {
-        seen: Vec<Candidate>,
+        seen: Vec<CandidateWait>,
         waits: usize,
     },
     /// The thread has cycles, but not a requested name.
@@ -96,7 +97,7 @@ struct Cyclic {
     label: String,
     inferred: Inferred,
     wait: String,
-    follower: Follower,
+    follower: CycleFollower,
     series: Vec<CycleSeries>,
     deadline: Option<Nanos>,
     stop_above: Option<Nanos>,
@@ -134,7 +135,7 @@ struct Totals {
 
 /// The delay by another task.
 #[derive(Clone, Copy, Default)]
-struct Delay {
+struct TaskDelay {
     cycles: u64,
     total: Nanos,
     longest: Nanos,
@@ -143,10 +144,10 @@ struct Delay {
     tid: u32,
 }
 
-impl Thread {
+impl CycleThread {
     /// A thread whose first wait was just seen.
-    pub fn new(tid: u32, source: &CycleRecorder, phase: &str) -> Thread {
-        Thread {
+    pub fn new(tid: u32, source: &CycleRecorder, phase: &str) -> CycleThread {
+        CycleThread {
             tid,
             is_live: source.is_live(),
             is_over: false,
@@ -155,7 +156,7 @@ impl Thread {
             name: source.comm(tid).unwrap_or_else(|| "thread".to_owned()),
             phase: phase.to_owned(),
             since: source.now(),
-            state: State::Learning { waits: Vec::new(), looked_at: 0 },
+            state: CycleThreadState::Learning { waits: Vec::new(), looked_at: 0 },
             cycles: 0,
             skipped: 0,
             overruns: 0,
@@ -187,7 +188,7 @@ impl Thread {
 
     /// Whether the thread has cycles, or may still turn out to have some.
     pub fn may_have_cycles(&self) -> bool {
-        matches!(self.state, State::Learning { .. } | State::Cyclic(_))
+        matches!(self.state, CycleThreadState::Learning { .. } | CycleThreadState::Cyclic(_))
     }
 
     /// Whether a timer releases its cycles.
@@ -197,20 +198,22 @@ impl Thread {
 
     fn cyclic(&self) -> Option<&Cyclic> {
         match &self.state {
-            State::Cyclic(cyclic) => Some(cyclic),
-            State::Learning { .. } | State::Other { .. } | State::Unwanted => None,
+            CycleThreadState::Cyclic(cyclic) => Some(cyclic),
+            CycleThreadState::Learning { .. }
+            | CycleThreadState::Other { .. }
+            | CycleThreadState::Unwanted => None,
         }
     }
 
     /// Adds a record of the thread.
-    pub fn push(&mut self, record: Cycle, recent: &mut Recent) {
+    pub fn push(&mut self, record: Cycle, recent: &mut RecentSums) {
         if self.is_live {
             self.practice.look_at(&record);
         }
         self.is_active = true;
         match &mut self.state {
-            State::Learning { waits, .. } => waits.push(record),
-            State::Cyclic(cyclic) => {
+            CycleThreadState::Learning { waits, .. } => waits.push(record),
+            CycleThreadState::Cyclic(cyclic) => {
                 cyclic.open = None;
                 let measured = cyclic.follower.push(record);
                 if let Some(measured) = measured {
@@ -218,8 +221,8 @@ impl Thread {
                     self.take(&measured);
                 }
             }
-            State::Other { waits, .. } => *waits += 1,
-            State::Unwanted => {}
+            CycleThreadState::Other { waits, .. } => *waits += 1,
+            CycleThreadState::Unwanted => {}
         }
     }
 
@@ -227,7 +230,7 @@ impl Thread {
     /// none to check before the last round.
     pub fn look(&mut self, source: &CycleRecorder, is_last: bool) {
         let is_active = std::mem::take(&mut self.is_active) && !is_last;
-        let State::Cyclic(cyclic) = &mut self.state else { return };
+        let CycleThreadState::Cyclic(cyclic) = &mut self.state else { return };
         let open = if is_active { None } else { source.open(self.tid) };
         cyclic.is_in(open.and_then(|open| cyclic.follower.not_ended(&open, source.now())));
         let lasted = cyclic.lasted();
@@ -239,7 +242,7 @@ impl Thread {
     /// Ends the thread at this instant, with its wait(2) status if known. A signal cut its cycle
     /// off; the time after a loop that returned belongs to no cycle.
     pub fn exits(&mut self, at: MonotonicNs, status: Option<u32>) {
-        let State::Cyclic(cyclic) = &mut self.state else { return };
+        let CycleThreadState::Cyclic(cyclic) = &mut self.state else { return };
         let seen = cyclic.open.map(|open| cyclic.follower.until(open, at));
         let is_killed = status.is_some_and(|status| status & SIGNALLED != 0);
         cyclic.is_in(seen.filter(|_| is_killed));
@@ -253,8 +256,8 @@ impl Thread {
     }
 
     /// Events are missing from here on: the cycle in progress is the last before the gap.
-    pub fn break_off(&mut self, recent: &mut Recent) {
-        if let State::Cyclic(cyclic) = &mut self.state
+    pub fn break_off(&mut self, recent: &mut RecentSums) {
+        if let CycleThreadState::Cyclic(cyclic) = &mut self.state
             && let Some(measured) = cyclic.follower.break_off()
         {
             recent.add(&measured.cycle);
@@ -262,13 +265,13 @@ impl Thread {
         }
     }
 
-    fn take(&mut self, measured: &Measured) {
+    fn take(&mut self, measured: &MeasuredCycle) {
         let mut measured = *measured;
         if let Some(likely) = measured.cycle.likely.as_mut().filter(|one| one.time >= NAMED) {
             likely.name = task_name(likely.tid).unwrap_or_default();
         }
         let measured = &measured;
-        let State::Cyclic(cyclic) = &mut self.state else { return };
+        let CycleThreadState::Cyclic(cyclic) = &mut self.state else { return };
         let (cycle, totals) = (&measured.cycle, &mut self.totals);
         self.practice.add(measured);
         self.cycles += 1;
@@ -326,7 +329,7 @@ impl Thread {
         ended: bool,
     ) -> Option<Option<Inferred>> {
         let now = source.now();
-        let State::Learning { waits, looked_at } = &mut self.state else { return None };
+        let CycleThreadState::Learning { waits, looked_at } = &mut self.state else { return None };
         let enough = waits.len() >= ENOUGH && waits.len() >= 2 * *looked_at;
         let long = waits.len() >= FEW && now - self.since >= LONG && waits.len() >= 2 * *looked_at;
         if !(enough || long || ended) {
@@ -350,7 +353,7 @@ impl Thread {
                     None => source.shows(self.tid, &inferred),
                 };
                 if !is_wanted {
-                    self.state = State::Unwanted;
+                    self.state = CycleThreadState::Unwanted;
                     self.worst_cycles = WorstCycles::default();
                     return Some(None);
                 }
@@ -358,7 +361,7 @@ impl Thread {
             }
             Err(seen) if ended || waits.len() >= MOST => {
                 let waits = waits.len();
-                self.state = State::Other { seen, waits };
+                self.state = CycleThreadState::Other { seen, waits };
                 self.worst_cycles = WorstCycles::default();
                 Some(None)
             }
@@ -373,9 +376,11 @@ impl Thread {
         inferred: Inferred,
         place: &SeriesPlace<'_>,
         options: &CycleOptions,
-        (calls, facts): (&CallNames, ThreadFacts),
+        (calls, facts): (&CallNames, CycleThreadFacts),
     ) -> Result<Vec<Cycle>, BundleError> {
-        let State::Learning { waits, .. } = &mut self.state else { return Ok(Vec::new()) };
+        let CycleThreadState::Learning { waits, .. } = &mut self.state else {
+            return Ok(Vec::new());
+        };
         let waits = std::mem::take(waits);
         let longest = waits.iter().map(Cycle::response_time).max().unwrap_or(Nanos::MILLI);
         let span = Nanos(2 * inferred.period.unwrap_or(longest).ns());
@@ -389,7 +394,7 @@ impl Thread {
             self.practice.refresh(self.tid, &inferred, calls);
         }
         let label = label.to_owned();
-        let follower = Follower::new(&inferred);
+        let follower = CycleFollower::new(&inferred);
         let (deadline, stop_above) = (options.deadline, options.stop_above);
         let cyclic = Cyclic {
             label,
@@ -402,7 +407,7 @@ impl Thread {
             above: None,
             open: None,
         };
-        self.state = State::Cyclic(Box::new(cyclic));
+        self.state = CycleThreadState::Cyclic(Box::new(cyclic));
         Ok(waits)
     }
 
@@ -424,7 +429,7 @@ impl Thread {
     }
 
     pub fn checkpoint(&mut self, calls: &CallNames) {
-        if let State::Cyclic(cyclic) = &mut self.state {
+        if let CycleThreadState::Cyclic(cyclic) = &mut self.state {
             cyclic.series.iter_mut().for_each(CycleSeries::checkpoint);
             self.checkpoints += 1;
             if self.is_live && self.checkpoints.is_multiple_of(REREAD) {
@@ -435,11 +440,11 @@ impl Thread {
 
     /// Adds the last cycle and saves everything durably.
     pub fn finish(&mut self, lost: u64) {
-        let State::Cyclic(cyclic) = &mut self.state else { return };
+        let CycleThreadState::Cyclic(cyclic) = &mut self.state else { return };
         if let Some(last) = cyclic.follower.finish() {
             self.take(&last);
         }
-        if let State::Cyclic(cyclic) = &mut self.state {
+        if let CycleThreadState::Cyclic(cyclic) = &mut self.state {
             cyclic.series.iter_mut().for_each(|series| series.finish(lost));
         }
     }
@@ -525,9 +530,9 @@ impl Thread {
 
     /// The tasks that ran while it was ready.
     fn culprits(&self) -> Option<Table> {
-        let mut all: Vec<(&TaskName, &Delay)> = self.culprits.iter().collect();
+        let mut all: Vec<(&TaskComm, &TaskDelay)> = self.culprits.iter().collect();
         all.sort_by_key(|(_, delay)| std::cmp::Reverse(delay.total));
-        let row = |(name, delay): &(&TaskName, &Delay)| {
+        let row = |(name, delay): &(&TaskComm, &TaskDelay)| {
             vec![
                 Cell::from(format::plain(&name.to_string())),
                 id_here(delay.tid).map_or(Cell::Nothing, |tid| Cell::from(u64::from(tid))),
@@ -558,7 +563,7 @@ impl Thread {
     /// The findings about it.
     pub fn findings(&self, calls: &CallNames) -> Vec<Finding> {
         match &self.state {
-            State::Cyclic(cyclic) => {
+            CycleThreadState::Cyclic(cyclic) => {
                 let subject = format!("{}/{}", self.phase, cyclic.label);
                 let beyond = self.beyond();
                 let missed = (beyond > 0).then(|| {
@@ -578,8 +583,8 @@ impl Thread {
                     .chain(callers)
                     .collect()
             }
-            State::Learning { .. } | State::Unwanted => Vec::new(),
-            State::Other { seen, waits } => {
+            CycleThreadState::Learning { .. } | CycleThreadState::Unwanted => Vec::new(),
+            CycleThreadState::Other { seen, waits } => {
                 let message =
                     format!("thread {} has no cycles: {}", self.tid, describe(seen, *waits, calls));
                 vec![Finding::new(
@@ -660,7 +665,7 @@ impl Thread {
     }
 
     /// Records that it ended under this name.
-    pub fn ended_as(&mut self, name: TaskName) {
+    pub fn ended_as(&mut self, name: TaskComm) {
         let name = name.to_string();
         if self.label().is_none() && !name.is_empty() {
             self.name = name;
@@ -680,13 +685,13 @@ impl Thread {
     /// Why the thread has no cycles.
     pub fn why_not(&self, calls: &CallNames) -> Option<String> {
         match &self.state {
-            State::Other { seen, waits } => {
+            CycleThreadState::Other { seen, waits } => {
                 Some(format!("{} ({}): {}", self.name, self.tid, describe(seen, *waits, calls)))
             }
-            State::Unwanted => {
+            CycleThreadState::Unwanted => {
                 Some(format!("{} ({}): cycles, under this name", self.name, self.tid))
             }
-            State::Cyclic(_) | State::Learning { .. } => None,
+            CycleThreadState::Cyclic(_) | CycleThreadState::Learning { .. } => None,
         }
     }
 
@@ -710,8 +715,8 @@ impl Thread {
 }
 
 /// Describes the waits that were seen instead of cycles.
-fn describe(seen: &[Candidate], waits: usize, calls: &CallNames) -> String {
-    let one = |candidate: &Candidate| {
+fn describe(seen: &[CandidateWait], waits: usize, calls: &CallNames) -> String {
+    let one = |candidate: &CandidateWait| {
         let (of, lock) = (&candidate.inferred, if candidate.lock { ", for locks" } else { "" });
         let fits = match of.kind {
             CycleKind::Event => String::new(),
@@ -751,7 +756,7 @@ fn details(inferred: &Inferred, wait: &str) -> BTreeMap<String, String> {
 fn meta(
     label: &str,
     kind: SeriesKind,
-    (tid, facts): (i32, &ThreadFacts),
+    (tid, facts): (i32, &CycleThreadFacts),
     inferred: &Inferred,
     wait: &str,
     options: &CycleOptions,

@@ -36,10 +36,10 @@ pub struct WorstCycles {
 
 struct Worst {
     cycle: Cycle,
-    moments: Vec<Kept>,
+    moments: Vec<KeptCycle>,
 }
 
-struct Kept {
+struct KeptCycle {
     moment: Moment,
     /// `None`: not looked up yet.
     stack: Option<Stack>,
@@ -68,7 +68,7 @@ impl WorstCycles {
             return;
         }
         let moments =
-            shown(moments).into_iter().map(|moment| Kept { moment, stack: None }).collect();
+            shown(moments).into_iter().map(|moment| KeptCycle { moment, stack: None }).collect();
         self.worst.insert(place, Worst { cycle: *cycle, moments });
         self.worst.truncate(CYCLES);
     }
@@ -199,7 +199,7 @@ impl Worst {
 
     /// A late wake-up, its longest sleep, its preemptions, and where it ran.
     fn rows(&self, tid: u32, names: &mut FunctionNames, calls: &CallNames) -> Vec<Vec<Cell>> {
-        let mut name = |kept: &Kept| {
+        let mut name = |kept: &KeptCycle| {
             kept.stack.as_ref().map_or_else(String::new, |stack| stack.text(tid, names))
         };
         let (mut rows, mut ran) = (Vec::new(), BTreeMap::new());
@@ -208,7 +208,7 @@ impl Worst {
             match kept.moment.what {
                 MomentKind::Exec | MomentKind::Exit { .. } => {}
                 MomentKind::Ran => {
-                    let times: &mut (u64, &Kept) = ran.entry(name(kept)).or_insert((0, kept));
+                    let times: &mut (u64, &KeptCycle) = ran.entry(name(kept)).or_insert((0, kept));
                     times.0 += 1;
                 }
                 MomentKind::Asleep { part, .. } => {
@@ -245,7 +245,7 @@ impl Worst {
     fn moment(
         &self,
         what: &str,
-        kept: &Kept,
+        kept: &KeptCycle,
         stack: String,
         times: u64,
         calls: &CallNames,
@@ -290,14 +290,14 @@ mod tests {
     use super::super::testing::cycle;
     use super::*;
     use punctual_core::MonotonicNs;
-    use punctual_core::cycle::{Culprit, TaskName};
+    use punctual_core::cycle::{CycleCulprit, TaskComm};
 
     fn moment(begin: i64, end: i64, what: MomentKind) -> Moment {
         let (begin, end) = (MonotonicNs(begin), MonotonicNs(end));
         Moment { tid: 7, begin, end, what, call: None, stack: None }
     }
 
-    const PREEMPTED: MomentKind = MomentKind::Preempted { by: 9, name: TaskName([0; 16]) };
+    const PREEMPTED: MomentKind = MomentKind::Preempted { by: 9, name: TaskComm([0; 16]) };
 
     fn asleep(begin: i64, time: i64) -> Moment {
         let what = MomentKind::Asleep { part: CauseKind::Lock, time: Nanos(time) };
@@ -357,9 +357,9 @@ mod tests {
     fn a_late_wake_up_is_attributed_to_the_task_that_ran_instead() {
         let mut late = cycle(1_000);
         late.returned = late.release + Nanos(40_000);
-        late.culprit = Some(Culprit {
+        late.culprit = Some(CycleCulprit {
             tid: 9,
-            name: TaskName(*b"hog\0\0\0\0\0\0\0\0\0\0\0\0\0"),
+            name: TaskComm(*b"hog\0\0\0\0\0\0\0\0\0\0\0\0\0"),
             time: Nanos(1),
             behind: Nanos(1),
         });

@@ -1,8 +1,8 @@
 //! A source that follows a script, and a clock that only pauses advance: the real engine, series
 //! keeper and end of bundles, without threads, rights and waiting.
 
-use super::{Begun, Ended, Engine, EngineClock, Round, Schedule, Source};
-use crate::end::{self, Further, Measured};
+use super::{Begun, EarlyEnd, Engine, EngineClock, EngineRound, EngineSource, Schedule};
+use crate::end::{self, Further, MeasuredRun};
 use crate::kept::{KeptSeries, shape_within};
 use punctual_bundle::meta::TIMER_WORKLOAD;
 use punctual_bundle::summary::Summary;
@@ -54,7 +54,7 @@ pub enum Happens {
 }
 
 /// A source that follows a script.
-pub struct Scripted<'a> {
+pub struct ScriptedSource<'a> {
     pub script: Vec<(usize, Happens)>,
     pub schedule: Schedule,
     pub writer: &'a BundleWriter,
@@ -76,9 +76,9 @@ pub struct Scripted<'a> {
     killed: bool,
 }
 
-impl<'a> Scripted<'a> {
-    pub fn new(writer: &'a BundleWriter, script: Vec<(usize, Happens)>) -> Scripted<'a> {
-        Scripted {
+impl<'a> ScriptedSource<'a> {
+    pub fn new(writer: &'a BundleWriter, script: Vec<(usize, Happens)>) -> ScriptedSource<'a> {
+        ScriptedSource {
             script,
             schedule: Schedule {
                 began: MonotonicNs(1_000),
@@ -110,7 +110,7 @@ impl<'a> Scripted<'a> {
     }
 }
 
-impl Source for Scripted<'_> {
+impl EngineSource for ScriptedSource<'_> {
     type Error = String;
 
     fn begin(&mut self) -> Result<Begun, String> {
@@ -126,13 +126,13 @@ impl Source for Scripted<'_> {
         Ok(Begun::Measuring(self.schedule))
     }
 
-    fn round(&mut self) -> Result<Round, String> {
+    fn round(&mut self) -> Result<EngineRound, String> {
         self.rounds += 1;
         if self.hangs.is_none() {
             (0..SAMPLES).for_each(|_| self.push(Nanos::MICRO));
         }
         let ended = self.ends.is_some_and(|last| self.rounds >= last);
-        let mut round = Round { ended, ..Round::default() };
+        let mut round = EngineRound { ended, ..EngineRound::default() };
         for (number, what) in self.script.clone() {
             match what {
                 _ if number != self.rounds => {}
@@ -167,7 +167,7 @@ impl Source for Scripted<'_> {
         self.views += 1;
     }
 
-    fn finish(&mut self, ended: Ended<String>) -> Ended<String> {
+    fn finish(&mut self, ended: EarlyEnd<String>) -> EarlyEnd<String> {
         self.finished += 1;
         if self.killed {
             return ended;
@@ -201,7 +201,7 @@ pub fn meta() -> SeriesMeta {
 
 /// The outcome of a script.
 pub struct Became {
-    pub outcome: Ended<String>,
+    pub outcome: EarlyEnd<String>,
     /// The figures and the verdict, if it reached its end.
     pub summary: Option<Summary>,
     pub rounds: usize,
@@ -218,7 +218,7 @@ pub fn run(
     directory: &Path,
     script: Vec<(usize, Happens)>,
     interrupted: Option<usize>,
-    change: impl FnOnce(&mut Scripted<'_>),
+    change: impl FnOnce(&mut ScriptedSource<'_>),
 ) -> Became {
     let writer = BundleWriter::create(directory, "scripted", "run").expect("a bundle");
     run_in(writer, script, interrupted, change)
@@ -229,18 +229,18 @@ pub fn run_in(
     writer: BundleWriter,
     script: Vec<(usize, Happens)>,
     interrupted: Option<usize>,
-    change: impl FnOnce(&mut Scripted<'_>),
+    change: impl FnOnce(&mut ScriptedSource<'_>),
 ) -> Became {
     let clock = SimulatedClock::new();
     let began = clock.now();
     let rounds = || ((clock.now() - began).ns() / TICK.ns()) as usize;
     let end_requested = || interrupted.is_some_and(|round| rounds() >= round);
     let engine = Engine { clock: &clock, end_requested: &end_requested };
-    let mut source = Scripted::new(&writer, script);
+    let mut source = ScriptedSource::new(&writer, script);
     change(&mut source);
     let outcome = engine.run(&mut source);
-    let Scripted { phase, series, rounds, checkpoints, views, finished, .. } = source;
-    let Scripted { unwritten, killed, further, .. } = source;
+    let ScriptedSource { phase, series, rounds, checkpoints, views, finished, .. } = source;
+    let ScriptedSource { unwritten, killed, further, .. } = source;
     let of_end = match &outcome {
         Ok(outcome) => outcome.clone().unwrap_or(Outcome::Completed),
         Err(why) => Outcome::Failed { why: why.clone() },
@@ -249,7 +249,7 @@ pub fn run_in(
     let summary = (!killed).then(|| {
         let series = series.iter().map(KeptSeries::view).collect();
         let phases = [PhaseView { meta: &phase, series }];
-        let measured = Measured { phases: &phases, found: &[], recorded: None, unwritten };
+        let measured = MeasuredRun { phases: &phases, found: &[], recorded: None, unwritten };
         let conclude = |verdict: &Verdict| {
             concluded = Some(verdict.clone());
             Ok(())

@@ -1,14 +1,14 @@
 //! Intervals of a recording between any two points, or of functions, instead of samples.
 
-use super::recording::Around;
+use super::recording::EventsAround;
 use super::wanted::Wanted;
 use crate::exit::Failure;
 use crate::recorded;
 use punctual_bundle::Bundle;
 use punctual_explain::Explanations;
-use punctual_explain::explain::{Kind, LatencyInterval};
+use punctual_explain::explain::{LatencyInterval, StartKind};
 use punctual_explain::pairs::{
-    Figures, Interval, Pairing, PairingOptions, Prepared, Request, Target,
+    MatchedPair, PairFigures, PairRequest, Pairing, PairingOptions, PreparedPairing, RequestTarget,
 };
 
 /// The default number of explained intervals of each.
@@ -23,20 +23,21 @@ const UNNAMED: (usize, usize) = (3, 8);
 pub fn explain(bundle: &Bundle, wanted: &Wanted) -> Result<Explanations, Failure> {
     let opened = recorded::required(bundle)?;
     let names = opened.names();
-    let requests = wanted.pairs.iter().map(|text| Request::find(text, names, None, None));
-    let requests: Vec<Request> = requests.collect::<Result<_, _>>().map_err(Failure::refused)?;
+    let requests = wanted.pairs.iter().map(|text| PairRequest::find(text, names, None, None));
+    let requests: Vec<PairRequest> =
+        requests.collect::<Result<_, _>>().map_err(Failure::refused)?;
     let everything = requests.is_empty();
     let options = PairingOptions { everything, requests: requests.clone() };
-    let prepared = match Prepared::is_needed(&opened.recorded, &requests) {
-        true => Prepared::of(opened.events(), &requests),
-        false => Prepared::default(),
+    let prepared = match PreparedPairing::is_needed(&opened.recorded, &requests) {
+        true => PreparedPairing::of(opened.events(), &requests),
+        false => PreparedPairing::default(),
     };
     let mut pairing = Pairing::new(options, prepared, names, &opened.recorded);
     opened.events().for_each(|event| pairing.push(&event, |_| {}));
     let results = pairing.finish(names);
     let asked = |id| {
-        let of_it = |r: &Request| match &r.target {
-            Target::Function { functions, .. } => functions.contains(id),
+        let of_it = |r: &PairRequest| match &r.target {
+            RequestTarget::Function { functions, .. } => functions.contains(id),
             _ => false,
         };
         everything || requests.iter().any(of_it)
@@ -49,7 +50,7 @@ pub fn explain(bundle: &Bundle, wanted: &Wanted) -> Result<Explanations, Failure
         (name, &function.calls)
     });
     let of_pairs = results.pairs.iter().map(|pair| (pair.name.clone(), &pair.figures));
-    let mut all: Vec<(String, &Figures)> = of_pairs.chain(functions).collect();
+    let mut all: Vec<(String, &PairFigures)> = of_pairs.chain(functions).collect();
     let mut most = wanted.worst.unwrap_or(USUAL);
     if everything {
         all.retain(|(_, figures)| !figures.worst.is_empty());
@@ -58,7 +59,7 @@ pub fn explain(bundle: &Bundle, wanted: &Wanted) -> Result<Explanations, Failure
         most = wanted.worst.unwrap_or(UNNAMED.0);
     }
 
-    let around = Around::of(&opened);
+    let around = EventsAround::of(&opened);
     let mut samples = Vec::new();
     for (name, figures) in &all {
         let long = figures.worst.iter().filter(|interval| interval.span() >= wanted.min_latency);
@@ -69,7 +70,13 @@ pub fn explain(bundle: &Bundle, wanted: &Wanted) -> Result<Explanations, Failure
     Ok(around.of_samples(samples, opened.recorded.findings.clone()))
 }
 
-fn interval_of(interval: &Interval) -> LatencyInterval {
+fn interval_of(interval: &MatchedPair) -> LatencyInterval {
     let (due, woke) = interval.window();
-    LatencyInterval { tid: interval.tid(), cpu: interval.to.cpu, due, woke, kind: Kind::Interval }
+    LatencyInterval {
+        tid: interval.tid(),
+        cpu: interval.to.cpu,
+        due,
+        woke,
+        kind: StartKind::Interval,
+    }
 }

@@ -1,16 +1,16 @@
 //! The moments that a trace is about, where nothing is measured in it: named by the user, marked by
 //! the trace itself, or its longest wake-ups.
 
-use super::recording::Around;
+use super::recording::EventsAround;
 use super::wanted::Wanted;
 use crate::exit::Failure;
-use crate::recorded::{self, Opened};
+use crate::recorded::{self, OpenedRecording};
 use punctual_bundle::Bundle;
 use punctual_core::event::{Group, MomentSource, TraceMoment};
 use punctual_core::{
     CpuSet, Event, EventKind, Finding, MAX_RT_PRIO, MonotonicNs, Nanos, Severity, Tid,
 };
-use punctual_explain::explain::{Kind, LatencyInterval};
+use punctual_explain::explain::{LatencyInterval, StartKind};
 use punctual_explain::moments::{MomentFilter, WakeUps, anchored, explain_stated};
 use punctual_explain::{Explained, Explanations};
 use std::cmp::Reverse;
@@ -85,7 +85,7 @@ pub fn explain(
         message = format!("{message}; also in it: {}", others.join(", "));
     }
     let note = Finding::new("moments", Severity::Note, TRACE_PHASE, message);
-    let mut around = Around::of(&opened);
+    let mut around = EventsAround::of(&opened);
     around.looks_back = source == MomentSource::WakeUp;
     let mut samples: Vec<Explained> =
         chosen.iter().map(|moment| explained(moment, &opened, &around)).collect();
@@ -162,7 +162,7 @@ pub fn threads(bundle: &Bundle, wanted: &Wanted) -> Result<Option<Vec<Tid>>, Fai
 }
 
 /// Those that got a CPU, of a real-time priority first, and the most often.
-fn no_thread(name: &str, opened: &Opened<'_>) -> String {
+fn no_thread(name: &str, opened: &OpenedRecording<'_>) -> String {
     let (names, mut seen) = (opened.names(), BTreeMap::<Tid, (bool, u64)>::new());
     for event in opened.events() {
         let (tid, is_real_time) = match event.what {
@@ -185,7 +185,11 @@ fn no_thread(name: &str, opened: &Opened<'_>) -> String {
     format!("there is no thread `{name}` in it; there are {shown}{more}")
 }
 
-fn explained(moment: &TraceMoment, opened: &Opened<'_>, around: &Around<'_, '_>) -> Explained {
+fn explained(
+    moment: &TraceMoment,
+    opened: &OpenedRecording<'_>,
+    around: &EventsAround<'_, '_>,
+) -> Explained {
     let moment = &match moment.source {
         MomentSource::Marker => anchored(moment, &of_thread(moment, opened)),
         _ => moment.clone(),
@@ -205,8 +209,8 @@ fn explained(moment: &TraceMoment, opened: &Opened<'_>, around: &Around<'_, '_>)
         return Explained { phase, series, explanation, events, left_out };
     }
     let kind = match moment.source {
-        MomentSource::Marker | MomentSource::Timerlat => Kind::Timer,
-        _ => Kind::Interval,
+        MomentSource::Marker | MomentSource::Timerlat => StartKind::Timer,
+        _ => StartKind::Interval,
     };
     let (due, woke) = (moment.from, moment.to);
     let last = || opened.window(due, woke).filter(|event| event.tid == moment.tid).last();
@@ -218,7 +222,7 @@ fn explained(moment: &TraceMoment, opened: &Opened<'_>, around: &Around<'_, '_>)
 }
 
 /// The events that show when a thread was due or got a CPU.
-fn of_thread(moment: &TraceMoment, opened: &Opened<'_>) -> Vec<Event> {
+fn of_thread(moment: &TraceMoment, opened: &OpenedRecording<'_>) -> Vec<Event> {
     let from = MonotonicNs(moment.from.0.saturating_sub(TIMER_BEFORE.ns()));
     let is_of_it = |event: &Event| match event.what {
         EventKind::HrtimerStart { .. } => event.tid == moment.tid,

@@ -2,7 +2,7 @@
 
 use super::sample::explain_sample;
 use super::wanted::Wanted;
-use crate::recorded::{self, Opened};
+use crate::recorded::{self, OpenedRecording};
 use punctual_bundle::explanation::EventSource;
 use punctual_bundle::meta::{ATTACHED_WORKLOAD, TIMER_WORKLOAD};
 use punctual_bundle::{Bundle, Series};
@@ -12,7 +12,7 @@ use punctual_core::{
     Clock, CpuSet, Event, EventKind, Finding, MonotonicNs, Nanos, Sample, Severity,
 };
 use punctual_explain::Explanations;
-use punctual_explain::explain::{Kind, LatencyInterval};
+use punctual_explain::explain::{LatencyInterval, StartKind};
 use punctual_explain::threads::Coverage;
 use std::collections::VecDeque;
 
@@ -32,7 +32,7 @@ pub fn explain(bundle: &Bundle, wanted: &Wanted) -> Option<Explanations> {
 /// Like [`explain`] for series that were found in the recording of another bundle.
 pub fn explain_by(bundle: &Bundle, recording: &Bundle, wanted: &Wanted) -> Option<Explanations> {
     let opened = recorded::open(recording).filter(|opened| opened.recorded.covers(Group::Sched))?;
-    let around = Around::of(&opened);
+    let around = EventsAround::of(&opened);
     let (mut samples, mut findings) = (Vec::new(), Vec::new());
     for (phase, series) in bundle.series().filter(|(phase, series)| wants(wanted, phase, series)) {
         let name = &series.meta.name;
@@ -89,7 +89,7 @@ fn interval_of(sample: &Sample, series: &Series, tid: Tid) -> LatencyInterval {
         cpu: u16::try_from(sample.cpu).unwrap_or(Event::NO_CPU),
         due: MonotonicNs(sample.due.0),
         woke: MonotonicNs(sample.woke.0),
-        kind: if is_timed(series) { Kind::Timer } else { Kind::Interval },
+        kind: if is_timed(series) { StartKind::Timer } else { StartKind::Interval },
     }
 }
 
@@ -101,8 +101,8 @@ fn is_timed(series: &Series) -> bool {
 }
 
 /// The events of a recording around any of its intervals.
-pub(super) struct Around<'o, 'b> {
-    opened: &'o Opened<'b>,
+pub(super) struct EventsAround<'o, 'b> {
+    opened: &'o OpenedRecording<'b>,
     coverage: Coverage,
     /// The losses of events. A recorder reports one when it has room again, maybe after the
     /// interval.
@@ -111,13 +111,13 @@ pub(super) struct Around<'o, 'b> {
     pub(super) looks_back: bool,
 }
 
-impl<'o, 'b> Around<'o, 'b> {
-    pub(super) fn of(opened: &'o Opened<'b>) -> Around<'o, 'b> {
+impl<'o, 'b> EventsAround<'o, 'b> {
+    pub(super) fn of(opened: &'o OpenedRecording<'b>) -> EventsAround<'o, 'b> {
         let coverage = Coverage::of(&opened.recorded, opened.names());
         let lossy = opened.recorded.lost() > 0;
         let losses = lossy
             .then(|| opened.events().filter(|event| matches!(event.what, EventKind::Lost { .. })));
-        Around {
+        EventsAround {
             opened,
             coverage,
             losses: losses.into_iter().flatten().take(MOST_LOSSES).collect(),

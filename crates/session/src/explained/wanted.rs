@@ -16,22 +16,22 @@ pub struct Wanted {
     /// Of the moments of a trace: those of threads of this name or id.
     pub thread: Option<String>,
     /// Those that this interval touches.
-    pub at: Option<At>,
+    pub at: Option<TraceInstant>,
 }
 
 /// An instant of a trace, by a stamp as the trace shows it, or an interval between two.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct At {
+pub struct TraceInstant {
     pub from: MonotonicNs,
     pub to: MonotonicNs,
     /// It is an interval of the user's, and no stamp.
     pub is_range: bool,
 }
 
-impl FromStr for At {
+impl FromStr for TraceInstant {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<At, String> {
+    fn from_str(text: &str) -> Result<TraceInstant, String> {
         let cannot = || {
             format!(
                 "`{text}` is neither a timestamp of a trace nor an interval: write seconds as the \
@@ -46,7 +46,7 @@ impl FromStr for At {
         // The digits that a stamp lacks may follow it.
         let step = if is_range { 1 } else { step };
         let to = to.checked_add(step - 1).filter(|to| *to >= from).ok_or_else(cannot)?;
-        Ok(At { from: MonotonicNs(from), to: MonotonicNs(to), is_range })
+        Ok(TraceInstant { from: MonotonicNs(from), to: MonotonicNs(to), is_range })
     }
 }
 
@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn a_stamp_is_the_trace_s_own_and_an_interval_has_two() {
-        let at = |text: &str| text.parse::<At>().ok().map(|at| (at.from.0, at.to.0));
+        let at = |text: &str| text.parse::<TraceInstant>().ok().map(|at| (at.from.0, at.to.0));
         let second = 1_000_000_000;
         assert_eq!(at("17000.012110"), Some((17_000_012_110_000, 17_000_012_110_999)));
         assert_eq!(at("54984us"), Some((54_984_000, 54_984_999)));

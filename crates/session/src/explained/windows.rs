@@ -8,7 +8,7 @@ use punctual_bundle::{Bundle, BundleError, Series};
 use punctual_core::event::Tid;
 use punctual_core::merge::{Batches, Merge};
 use punctual_core::{Event, EventKind, Finding, Nanos, Sample, Severity};
-use punctual_explain::explain::{Kind, LatencyInterval};
+use punctual_explain::explain::{LatencyInterval, StartKind};
 use punctual_explain::threads::Coverage;
 use punctual_explain::{Explained, Explanations};
 use punctual_record::wire::{self, WireError};
@@ -38,7 +38,7 @@ pub fn explain(bundle: &Bundle, wanted: &Wanted) -> Option<Explanations> {
     // Stable: of each series the latest sample stays first.
     kept.sort_by_key(|window| place(window));
     let mut findings = windows.findings();
-    let mut trouble = Trouble::default();
+    let mut trouble = UnreadWindows::default();
     let mut samples: Vec<Explained> = Vec::new();
     for window in first_of_each(kept, wanted.worst) {
         match read(window, place(window), &mut trouble) {
@@ -138,8 +138,8 @@ fn late(head: &WindowHead) -> LatencyInterval {
         due: head.due,
         woke: head.woke,
         kind: match head.waited {
-            Waited::Timer => Kind::Timer,
-            Waited::Interval => Kind::Interval,
+            Waited::Timer => StartKind::Timer,
+            Waited::Interval => StartKind::Interval,
         },
     }
 }
@@ -148,7 +148,7 @@ fn late(head: &WindowHead) -> LatencyInterval {
 fn read(
     window: &SavedWindow,
     number: usize,
-    trouble: &mut Trouble,
+    trouble: &mut UnreadWindows,
 ) -> Result<Vec<Event>, BundleError> {
     let bytes = window.read()?;
     let (head, lanes) = WindowHead::read(&bytes).map_err(|why| BundleError::Damaged {
@@ -191,13 +191,13 @@ impl Batches for Once {
 
 /// The windows that could not be read.
 #[derive(Default)]
-struct Trouble {
+struct UnreadWindows {
     unreadable: Vec<String>,
     unknown: u64,
     broken: u64,
 }
 
-impl Trouble {
+impl UnreadWindows {
     fn findings(self) -> Vec<Finding> {
         let finding =
             |id, severity, message: String| Finding::new(id, severity, "explain", message);

@@ -1,12 +1,12 @@
 //! Copies the events around a sample from the kernel's buffers.
 
-use super::pending::Window;
+use super::pending::PendingWindow;
 use super::steal::StealClock;
-use super::watched::{Watched, Whose};
-use punctual_bundle::windows::{KeptRule, Lane, WindowHead};
+use super::watched::{SampleTask, WatchedSeries};
+use punctual_bundle::windows::{KeptRule, WindowHead, WindowLane};
 use punctual_core::event::{Event, EventKind, Tid};
 use punctual_core::{Clock, CpuSet, MonotonicNs, Nanos, Sample};
-use punctual_record::{Recorder, Window as CpuWindow, wire};
+use punctual_record::{FlightWindow, Recorder, wire};
 use punctual_sys::clock;
 use std::collections::BTreeSet;
 
@@ -23,7 +23,7 @@ pub const LONG: Nanos = Nanos::MILLI;
 const ASKS: usize = 5;
 
 /// The events of one CPU around a sample.
-struct Around {
+struct CpuEventsAround {
     cpu: u16,
     whole_from: MonotonicNs,
     records: Vec<u8>,
@@ -36,21 +36,21 @@ struct Around {
 pub fn window(
     recorder: &mut Recorder,
     cpus: &CpuSet,
-    of: &Watched,
+    of: &WatchedSeries,
     sample: &Sample,
     rule: &KeptRule,
     steal: &StealClock,
-) -> Option<Window> {
+) -> Option<PendingWindow> {
     let (due, woke) = on_monotonic(of.clock, sample)?;
     let own = u16::try_from(sample.cpu).ok()?;
     let after = if woke - due >= LONG { AFTER_LONG } else { AFTER };
-    let mut all: Vec<Around> = Vec::new();
+    let mut all: Vec<CpuEventsAround> = Vec::new();
     let mut left_out = CpuSet::new();
     let (from, to) = (due + Nanos(-rule.before.ns()), woke);
     let first = copied(recorder, own, (from, to)).filter(|copied| copied.whole_from < woke)?;
     let tid = match of.whose {
-        Whose::Thread(tid) => tid,
-        Whose::RunsAtEnd => ran_at(&first.records, woke)?,
+        SampleTask::Thread(tid) => tid,
+        SampleTask::RunsAtEnd => ran_at(&first.records, woke)?,
     };
     all.push(around(first, own, to + after, tid));
     for cpu in cpus.iter().filter(|cpu| *cpu != usize::from(own)) {
@@ -70,7 +70,7 @@ pub fn window(
             continue;
         }
         bytes += around.records.len();
-        lanes.push(Lane {
+        lanes.push(WindowLane {
             cpu: around.cpu,
             whole_from: around.whole_from,
             bytes: around.records.len() as u32,
@@ -92,7 +92,7 @@ pub fn window(
         left_out,
         steal,
     };
-    Some(Window { head, records, tids })
+    Some(PendingWindow { head, records, tids })
 }
 
 /// A sample's instants on CLOCK_MONOTONIC; `None` if its clock was set since.
@@ -109,7 +109,7 @@ fn copied(
     recorder: &mut Recorder,
     cpu: u16,
     (from, to): (MonotonicNs, MonotonicNs),
-) -> Option<CpuWindow> {
+) -> Option<FlightWindow> {
     (0..ASKS).find_map(|_| recorder.window(cpu, from, to))
 }
 
@@ -128,7 +128,7 @@ fn ran_at(records: &[u8], at: MonotonicNs) -> Option<Tid> {
     ran
 }
 
-fn around(window: CpuWindow, cpu: u16, until: MonotonicNs, tid: Tid) -> Around {
+fn around(window: FlightWindow, cpu: u16, until: MonotonicNs, tid: Tid) -> CpuEventsAround {
     let (mut records, whole_from) = (window.records, window.whole_from);
     let (mut tids, mut concerns, mut end) = (BTreeSet::new(), false, 0);
     let mut events = wire::decode(&records);
@@ -145,7 +145,7 @@ fn around(window: CpuWindow, cpu: u16, until: MonotonicNs, tid: Tid) -> Around {
     }
     records.truncate(end);
     records.shrink_to_fit();
-    Around { cpu, whole_from, records, tids, concerns }
+    CpuEventsAround { cpu, whole_from, records, tids, concerns }
 }
 
 /// The threads in an event.

@@ -4,7 +4,7 @@ use punctual_bundle::windows::{SeriesWindows, WindowHead};
 use punctual_core::event::{TaskName, Tid};
 use std::collections::{BTreeMap, BTreeSet};
 
-pub struct Window {
+pub struct PendingWindow {
     pub head: WindowHead,
     /// The records of each lane.
     pub records: Vec<Vec<u8>>,
@@ -15,7 +15,7 @@ pub struct Window {
 /// Windows that are not written yet, and their common data.
 #[derive(Default)]
 pub struct PendingWindows {
-    fresh: BTreeMap<u64, Window>,
+    fresh: BTreeMap<u64, PendingWindow>,
     gone: Vec<u64>,
     changed: bool,
     /// The threads of each kept window.
@@ -29,7 +29,7 @@ pub struct PendingWindows {
 }
 
 pub struct PendingWrites {
-    pub fresh: BTreeMap<u64, Window>,
+    pub fresh: BTreeMap<u64, PendingWindow>,
     pub gone: Vec<u64>,
     pub tasks: BTreeMap<Tid, TaskName>,
     pub series: Vec<SeriesWindows>,
@@ -38,7 +38,7 @@ pub struct PendingWrites {
 }
 
 impl PendingWindows {
-    pub fn put(&mut self, number: u64, window: Window) {
+    pub fn put(&mut self, number: u64, window: PendingWindow) {
         self.tids.insert(number, window.tids.clone());
         self.fresh.insert(number, window);
         self.changed = true;

@@ -11,12 +11,12 @@ const OLDEST: Nanos = Nanos::from_secs(2);
 /// The steal clocks of all CPUs, in ticks of /proc/stat: at the last poll, and now.
 pub struct StealClock {
     files: Root,
-    before: Reading,
-    now: Option<Reading>,
+    before: StealReading,
+    now: Option<StealReading>,
 }
 
 #[derive(Clone)]
-struct Reading {
+struct StealReading {
     at: MonotonicNs,
     times: CpuTimes,
 }
@@ -24,14 +24,14 @@ struct Reading {
 impl StealClock {
     pub fn new() -> StealClock {
         let files = Root::system();
-        let before = Reading::take(&files);
+        let before = StealReading::take(&files);
         StealClock { files, before, now: None }
     }
 
     /// Reads the clocks to compare with, as a poll begins in which windows of long waits are
     /// copied.
     pub fn read(&mut self) {
-        self.now = Some(Reading::take(&self.files));
+        self.now = Some(StealReading::take(&self.files));
     }
 
     /// Called after a poll: the next one's samples are later. Without any steal so far there is
@@ -39,7 +39,9 @@ impl StealClock {
     pub fn poll_ended(&mut self) {
         match self.now.take() {
             Some(now) => self.before = now,
-            None if self.before.times.all.steal > 0 => self.before = Reading::take(&self.files),
+            None if self.before.times.all.steal > 0 => {
+                self.before = StealReading::take(&self.files)
+            }
             None => self.before.at = clock::monotonic(),
         }
     }
@@ -48,30 +50,30 @@ impl StealClock {
     /// or too long before.
     pub fn grown(&self, cpu: u16, since: MonotonicNs) -> Option<Nanos> {
         let now = self.now.as_ref()?;
-        let steal = |reading: &Reading| Some(reading.times.cpus.get(&u32::from(cpu))?.steal);
+        let steal = |reading: &StealReading| Some(reading.times.cpus.get(&u32::from(cpu))?.steal);
         let covers = self.before.at <= since && now.at - self.before.at <= OLDEST;
         let ticks = steal(now)?.saturating_sub(steal(&self.before)?);
         covers.then(|| Nanos(CpuTimes::TICK.ns().saturating_mul(ticks as i64)))
     }
 }
 
-impl Reading {
-    fn take(files: &Root) -> Reading {
-        Reading { at: clock::monotonic(), times: CpuTimes::read(files).unwrap_or_default() }
+impl StealReading {
+    fn take(files: &Root) -> StealReading {
+        StealReading { at: clock::monotonic(), times: CpuTimes::read(files).unwrap_or_default() }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use punctual_host::cpu_time::Ticks;
+    use punctual_host::cpu_time::CpuTicks;
 
     #[test]
     fn steal_between_polls_is_not_attributed_to_earlier_samples() {
-        let reading = |at, steal| Reading {
+        let reading = |at, steal| StealReading {
             at: MonotonicNs(at),
             times: CpuTimes {
-                cpus: [(1, Ticks { steal, ..Ticks::default() })].into(),
+                cpus: [(1, CpuTicks { steal, ..CpuTicks::default() })].into(),
                 ..CpuTimes::default()
             },
         };

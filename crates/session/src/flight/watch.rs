@@ -4,7 +4,7 @@ use super::capture;
 use super::pacer::Pacer;
 use super::pending::PendingWindows;
 use super::steal::StealClock;
-use super::watched::Watched;
+use super::watched::WatchedSeries;
 use super::worst_set::{KeptWindow, WorstSet};
 use punctual_bundle::windows::{KeptRule, SeriesWindows};
 use punctual_core::event::{Names, Recorded};
@@ -23,8 +23,8 @@ const AFTERWARDS: Duration = Duration::from_millis(10);
 /// Commands of the controller thread.
 pub enum WatchCommand {
     /// Poll these series, and no others.
-    Watch(Vec<Watched>),
-    WatchAlso(Box<Watched>),
+    Watch(Vec<WatchedSeries>),
+    WatchAlso(Box<WatchedSeries>),
     /// The worst samples of a watched series that is only counted.
     WorstSamples(usize, Vec<Sample>),
     /// Poll the samples since the last poll.
@@ -40,7 +40,7 @@ pub struct Watch {
     cpus: CpuSet,
     rule: KeptRule,
     pending: Arc<Mutex<PendingWindows>>,
-    watched: Vec<(Watched, WorstSet)>,
+    watched: Vec<(WatchedSeries, WorstSet)>,
     ended: Vec<SeriesWindows>,
     next: u64,
     /// Bytes of all windows that are kept.
@@ -81,13 +81,13 @@ impl Watch {
         (stopped.recorded, stopped.names)
     }
 
-    fn begin(&mut self, series: Vec<Watched>) {
+    fn begin(&mut self, series: Vec<WatchedSeries>) {
         self.end();
         series.into_iter().for_each(|of| self.add(of));
         self.count();
     }
 
-    fn add(&mut self, of: Watched) {
+    fn add(&mut self, of: WatchedSeries) {
         let worst_set = WorstSet::new(self.rule.worst, self.rule.above, &of.phase, &of.series);
         self.watched.push((of, worst_set));
     }

@@ -7,7 +7,7 @@ use punctual_measure::ring::SnapshotReader;
 
 /// The task of a sample.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Whose {
+pub enum SampleTask {
     /// The same thread, always.
     Thread(Tid),
     /// The task that took its end: it ran on its CPU then. Tasks of a ring take turns; a process
@@ -16,10 +16,10 @@ pub enum Whose {
 }
 
 /// A series whose samples are polled.
-pub struct Watched {
+pub struct WatchedSeries {
     pub phase: String,
     pub series: String,
-    pub whose: Whose,
+    pub whose: SampleTask,
     /// The clock of its samples.
     pub clock: Clock,
     /// The meaning of a sample's start.

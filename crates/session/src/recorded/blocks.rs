@@ -1,8 +1,8 @@
 //! The blocks of a recording as events, by the decoders of their recorders.
 
-use punctual_bundle::Recording;
+use punctual_bundle::RecordingReader;
 use punctual_bundle::recording::{BlockPlace, Encoding};
-use punctual_core::event::{Event, EventKind, Source, Tid};
+use punctual_core::event::{Event, EventKind, RecordedSource, Tid};
 use punctual_core::merge::Batches;
 use punctual_core::{Finding, MonotonicNs, Nanos, Severity};
 use punctual_record::wire;
@@ -13,20 +13,20 @@ const SLACK: Nanos = Nanos::from_millis(20);
 
 /// An event source for each source of the recording.
 pub fn sources(
-    recording: &Recording,
+    recording: &RecordingReader,
     from: MonotonicNs,
     to: MonotonicNs,
 ) -> impl Iterator<Item = Box<dyn Batches + '_>> {
     recording.sources.iter().map(move |(number, blocks)| {
         let source = recording.document.recorded.sources.get(*number as usize);
         let blocks = blocks.blocks.as_slice();
-        let reader = Blocks { source, blocks, payload: Vec::new(), before: None, from, to };
+        let reader = RecordedBlocks { source, blocks, payload: Vec::new(), before: None, from, to };
         Box::new(reader) as Box<dyn Batches + '_>
     })
 }
 
 /// The finding about parts of a recording without a decoder.
-pub fn unreadable(recording: &Recording) -> Option<Finding> {
+pub fn unreadable(recording: &RecordingReader) -> Option<Finding> {
     let unknown: Vec<String> = recording
         .encodings()
         .iter()
@@ -41,8 +41,8 @@ pub fn unreadable(recording: &Recording) -> Option<Finding> {
         .then(|| finding().evidence(evidence()).remedy("read it with the version that recorded it"))
 }
 
-struct Blocks<'b> {
-    source: Option<&'b Source>,
+struct RecordedBlocks<'b> {
+    source: Option<&'b RecordedSource>,
     blocks: &'b [BlockPlace],
     payload: Vec<u8>,
     /// The end of the block before: its last instant, and its source's count by then.
@@ -51,7 +51,7 @@ struct Blocks<'b> {
     to: MonotonicNs,
 }
 
-impl Blocks<'_> {
+impl RecordedBlocks<'_> {
     /// A mark instead of an unreadable block.
     fn unread(&self, place: &BlockPlace) -> Event {
         let what = EventKind::Lost { count: place.block.count.into(), since: place.block.first };
@@ -78,7 +78,7 @@ impl Blocks<'_> {
     }
 }
 
-impl Batches for Blocks<'_> {
+impl Batches for RecordedBlocks<'_> {
     fn next_batch(&mut self, events: &mut Vec<Event>) -> bool {
         let Some((place, rest)) = self.blocks.split_first() else { return false };
         self.blocks = rest;

@@ -16,19 +16,19 @@ pub fn sources<'b>(
         .enumerate()
         .filter(|(_, (_, series))| series.meta.clock == Clock::Monotonic);
     numbered.map(move |(number, (_, series))| {
-        Box::new(Samples { series: Some(series), number: number as u32, from, to })
+        Box::new(RecordedSamples { series: Some(series), number: number as u32, from, to })
             as Box<dyn Batches + 'b>
     })
 }
 
-struct Samples<'b> {
+struct RecordedSamples<'b> {
     series: Option<&'b Series>,
     number: u32,
     from: MonotonicNs,
     to: MonotonicNs,
 }
 
-impl Batches for Samples<'_> {
+impl Batches for RecordedSamples<'_> {
     fn next_batch(&mut self, events: &mut Vec<Event>) -> bool {
         // Unreadable samples are reported where they are shown.
         let Some((series, log)) =

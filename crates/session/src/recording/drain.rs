@@ -1,15 +1,15 @@
 //! The loop of the recording thread: read, append, sleep; and its end.
 
-use super::points::Points;
+use super::points::RecordedPoints;
 use super::probing::Probing;
-use super::progress::{Done, Progress};
-use super::sink::Sink;
-use super::wanted::Wanted;
+use super::progress::{RecordingProgress, RecordingResult};
+use super::sink::RecordingSink;
+use super::wanted::RecordingWanted;
 use crate::exit::Failure;
 use punctual_bundle::{RecordingDocument, RecordingWriter};
 use punctual_core::event::{Names, Recorded};
 use punctual_core::{Finding, MonotonicNs, Nanos, Severity};
-use punctual_record::{Attached, Recorder, Request, StartError};
+use punctual_record::{AttachedPrograms, Recorder, Request, StartError};
 use punctual_sys::clock;
 use std::path::Path;
 use std::sync::Arc;
@@ -29,9 +29,9 @@ const RENEWAL: Nanos = Nanos::SECOND;
 /// Recorders and their destination.
 pub struct Drain {
     kernel: Option<Recorder>,
-    points: Option<Points>,
+    points: Option<RecordedPoints>,
     probing: Option<Probing>,
-    sink: Sink,
+    sink: RecordingSink,
     document: RecordingDocument,
     writer: RecordingWriter,
     renewed: MonotonicNs,
@@ -41,8 +41,12 @@ pub struct Drain {
 
 impl Drain {
     /// Attaches the recorders and begins the recording in the bundle.
-    pub fn start(bundle: &Path, wanted: Wanted, progress: Arc<Progress>) -> Result<Drain, Failure> {
-        let (points, pointless) = Points::start(&wanted)?;
+    pub fn start(
+        bundle: &Path,
+        wanted: RecordingWanted,
+        progress: Arc<RecordingProgress>,
+    ) -> Result<Drain, Failure> {
+        let (points, pointless) = RecordedPoints::start(&wanted)?;
         let (kernel, refused) = kernel_recorder(&wanted)?;
         let mut recorded =
             kernel.as_ref().map_or_else(|| record_no_kernel_events(&wanted), Recorder::recorded);
@@ -53,7 +57,7 @@ impl Drain {
         }
         let document = RecordingDocument::new(wanted.keeps, recorded, names);
         let writer = RecordingWriter::create(bundle, &document).map_err(Failure::failed)?;
-        let mut sink = Sink::new(&writer, &document.recorded.sources, &wanted, progress);
+        let mut sink = RecordingSink::new(&writer, &document.recorded.sources, &wanted, progress);
         let renewed = clock::monotonic();
         let probing = wanted
             .probes
@@ -69,15 +73,15 @@ impl Drain {
     }
 
     /// The BPF programs of kernel events.
-    pub fn attached(&self) -> Attached {
-        self.kernel.as_ref().map_or_else(Attached::default, Recorder::attached)
+    pub fn attached(&self) -> AttachedPrograms {
+        self.kernel.as_ref().map_or_else(AttachedPrograms::default, Recorder::attached)
     }
 
     /// Drains until it is stopped or cannot continue.
-    pub fn run(mut self, stop: &AtomicBool) -> Done {
+    pub fn run(mut self, stop: &AtomicBool) -> RecordingResult {
         while !stop.load(Ordering::Relaxed) && self.sink.goes_on() {
             self.take();
-            let known = self.points.as_ref().map_or(0, Points::known);
+            let known = self.points.as_ref().map_or(0, RecordedPoints::known);
             if clock::monotonic() - self.renewed > RENEWAL || known > self.known {
                 self.known = known;
                 self.renew();
@@ -130,7 +134,7 @@ impl Drain {
     }
 
     /// Removes the recorders, reads the rest, and writes the final document.
-    fn end(mut self) -> Done {
+    fn end(mut self) -> RecordingResult {
         let ended = self.sink.ended();
         if let Some(kernel) = self.kernel.take() {
             let stopped = kernel.stop(&mut |cpu, records| self.sink.append_of_cpu(cpu, records));
@@ -167,12 +171,14 @@ impl Drain {
         if let Err(why) = self.writer.finish(&self.document) {
             trouble.get_or_insert(why.to_string());
         }
-        Done { recorded: self.document.recorded, trouble }
+        RecordingResult { recorded: self.document.recorded, trouble }
     }
 }
 
 /// The recorder of kernel events; if they are unavailable and optional, the reason.
-fn kernel_recorder(wanted: &Wanted) -> Result<(Option<Recorder>, Option<Finding>), Failure> {
+fn kernel_recorder(
+    wanted: &RecordingWanted,
+) -> Result<(Option<Recorder>, Option<Finding>), Failure> {
     if wanted.events.is_empty() {
         return Ok((None, None));
     }
@@ -215,7 +221,7 @@ fn kernel_recorder(wanted: &Wanted) -> Result<(Option<Recorder>, Option<Finding>
 }
 
 /// A recording of test points alone.
-fn record_no_kernel_events(wanted: &Wanted) -> Recorded {
+fn record_no_kernel_events(wanted: &RecordingWanted) -> Recorded {
     let recorded = Recorded::without_events("none", clock::monotonic());
     Recorded { pids: wanted.pids.clone(), comms: wanted.comms.clone(), ..recorded }
 }

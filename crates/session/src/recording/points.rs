@@ -1,7 +1,7 @@
 //! Test points of applications: read by their collector, stored like all other records.
 
-use super::sink::Sink;
-use super::wanted::Wanted;
+use super::sink::RecordingSink;
+use super::wanted::RecordingWanted;
 use crate::exit::Failure;
 use punctual_bundle::RecordingDocument;
 use punctual_bundle::recording::Encoding;
@@ -11,7 +11,7 @@ use punctual_points::{Collector, Options};
 use punctual_record::wire;
 
 /// The collector, and its sources in the recording.
-pub struct Points {
+pub struct RecordedPoints {
     collector: Collector,
     /// The recording's number for each source of the collector.
     numbers: Vec<u32>,
@@ -20,16 +20,18 @@ pub struct Points {
     pub fill: u64,
 }
 
-impl Points {
+impl RecordedPoints {
     /// Enables the test points, if requested. If that fails while kernel events are recorded,
     /// returns the reason.
-    pub fn start(wanted: &Wanted) -> Result<(Option<Points>, Option<Finding>), Failure> {
+    pub fn start(
+        wanted: &RecordingWanted,
+    ) -> Result<(Option<RecordedPoints>, Option<Finding>), Failure> {
         if !wanted.points {
             return Ok((None, None));
         }
         match Collector::start(Options::record().only(&wanted.pids)) {
             Ok(collector) => Ok((
-                Some(Points { collector, numbers: Vec::new(), bytes: Vec::new(), fill: 0 }),
+                Some(RecordedPoints { collector, numbers: Vec::new(), bytes: Vec::new(), fill: 0 }),
                 None,
             )),
             Err(why) if wanted.events.is_empty() => Err(Failure::refused(why)),
@@ -49,8 +51,8 @@ impl Points {
         }
     }
 
-    pub fn take(&mut self, sink: &mut Sink) {
-        let Points { collector, numbers, bytes, fill } = self;
+    pub fn take(&mut self, sink: &mut RecordingSink) {
+        let RecordedPoints { collector, numbers, bytes, fill } = self;
         let poll = collector.poll(&mut |source, events| take(numbers, bytes, sink, source, events));
         *fill = (poll.fullest * 100.0) as u64;
         for (number, source) in numbers.iter().zip(collector.sources()) {
@@ -69,8 +71,8 @@ impl Points {
     }
 
     /// Disables the points and reads the rest.
-    pub fn end(self, sink: &mut Sink, document: &mut RecordingDocument) {
-        let Points { collector, mut numbers, mut bytes, .. } = self;
+    pub fn end(self, sink: &mut RecordingSink, document: &mut RecordingDocument) {
+        let RecordedPoints { collector, mut numbers, mut bytes, .. } = self;
         let last = collector
             .finish(&mut |source, events| take(&mut numbers, &mut bytes, sink, source, events));
         for (place, source) in last.sources.iter().enumerate() {
@@ -86,7 +88,7 @@ impl Points {
 fn take(
     numbers: &mut Vec<u32>,
     bytes: &mut Vec<u8>,
-    sink: &mut Sink,
+    sink: &mut RecordingSink,
     source: usize,
     events: &[Event],
 ) {
@@ -97,7 +99,7 @@ fn take(
 }
 
 /// The number of a collector's source; new ones are added in order.
-fn number(numbers: &mut Vec<u32>, sink: &mut Sink, place: usize) -> u32 {
+fn number(numbers: &mut Vec<u32>, sink: &mut RecordingSink, place: usize) -> u32 {
     while numbers.len() <= place {
         numbers.push(sink.add_source());
     }

@@ -1,11 +1,11 @@
 //! The probes of a recording, and their source numbers.
 
-use super::sink::Sink;
+use super::sink::RecordingSink;
 use super::wanted::WantedProbes;
 use crate::exit::Failure;
 use punctual_bundle::recording::Encoding;
 use punctual_core::CpuSet;
-use punctual_core::event::{CallCounts, Names, Source};
+use punctual_core::event::{CallCounts, Names, RecordedSource};
 use punctual_record::probe::{self, Probes};
 
 pub struct Probing {
@@ -21,7 +21,7 @@ impl Probing {
     pub fn start(
         wanted: &WantedProbes,
         online: &CpuSet,
-        sink: &mut Sink,
+        sink: &mut RecordingSink,
     ) -> Result<Probing, Failure> {
         let probes = Probes::start(&wanted.functions, &wanted.lines, online, wanted.request)
             .map_err(Failure::refused)?;
@@ -40,7 +40,7 @@ impl Probing {
         names.probe_costs = wanted.costs.clone();
     }
 
-    pub fn take(&mut self, sink: &mut Sink) {
+    pub fn take(&mut self, sink: &mut RecordingSink) {
         describe(sink, self.first, self.probes.sources());
         let (first, cpus) = (self.first, &self.cpus);
         self.probes.drain(&mut |cpu, records| {
@@ -54,7 +54,7 @@ impl Probing {
     }
 
     /// Detaches the probes and reads the rest; returns the counts of calls.
-    pub fn stop(self, sink: &mut Sink) -> Vec<CallCounts> {
+    pub fn stop(self, sink: &mut RecordingSink) -> Vec<CallCounts> {
         let (first, cpus) = (self.first, self.cpus);
         let (calls, sources) = self.probes.stop(&mut |cpu, records| {
             sink.append(number(first, &cpus, cpu), Encoding::KERNEL, records)
@@ -64,7 +64,7 @@ impl Probing {
     }
 }
 
-fn describe(sink: &mut Sink, first: u32, sources: Vec<Source>) {
+fn describe(sink: &mut RecordingSink, first: u32, sources: Vec<RecordedSource>) {
     sources.into_iter().zip(first..).for_each(|(source, number)| sink.describe(number, source));
 }
 

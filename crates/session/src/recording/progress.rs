@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 
 /// The state of a recording.
 #[derive(Debug, Default)]
-pub struct Progress {
+pub struct RecordingProgress {
     /// Kernel events and test points so far.
     pub events: AtomicU64,
     pub lost: AtomicU64,
@@ -17,7 +17,7 @@ pub struct Progress {
 
 /// The result of a recording.
 #[derive(Debug)]
-pub struct Done {
+pub struct RecordingResult {
     /// The recorded extent and the losses.
     pub recorded: Recorded,
     /// The error that prevented a write.

@@ -1,27 +1,27 @@
 //! The destination of records: the lane, as long as there is room; and the reason of the end.
 
-use super::progress::Progress;
+use super::progress::RecordingProgress;
 use super::sources::Sources;
-use super::wanted::Wanted;
+use super::wanted::RecordingWanted;
 use punctual_bundle::recording::{Encoding, Keeps, LaneWriter};
 use punctual_bundle::{BundleError, RecordingWriter};
-use punctual_core::event::Source;
+use punctual_core::event::RecordedSource;
 use punctual_core::{Finding, MonotonicNs, Severity};
 use punctual_sys::clock;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// The lane, and the counts of each source.
-pub struct Sink {
+pub struct RecordingSink {
     sources: Sources,
     lane: LaneWriter,
     bound: Option<u64>,
-    progress: Arc<Progress>,
+    progress: Arc<RecordingProgress>,
     /// Why recording ended before it was stopped.
-    cause: Option<Cause>,
+    cause: Option<SinkCause>,
 }
 
-enum Cause {
+enum SinkCause {
     /// The size bound; everything until this instant is recorded.
     Bound {
         until: MonotonicNs,
@@ -32,21 +32,21 @@ enum Cause {
     },
 }
 
-impl Sink {
+impl RecordingSink {
     /// Creates the sink of these sources of a new recording; others may join.
     pub fn new(
         writer: &RecordingWriter,
-        first: &[Source],
-        wanted: &Wanted,
-        progress: Arc<Progress>,
-    ) -> Sink {
+        first: &[RecordedSource],
+        wanted: &RecordingWanted,
+        progress: Arc<RecordingProgress>,
+    ) -> RecordingSink {
         let mut sources = Sources::default();
         for source in first {
             sources.add(source.clone());
         }
         let newest = (wanted.keeps == Keeps::Newest).then_some(wanted.max_size);
         let bound = (wanted.keeps == Keeps::All).then_some(wanted.max_size);
-        Sink { sources, lane: writer.lane(0, newest), bound, progress, cause: None }
+        RecordingSink { sources, lane: writer.lane(0, newest), bound, progress, cause: None }
     }
 
     /// Whether there is room, and nothing failed.
@@ -78,7 +78,7 @@ impl Sink {
     }
 
     /// Describes a source, with its own losses.
-    pub fn describe(&mut self, number: u32, source: Source) {
+    pub fn describe(&mut self, number: u32, source: RecordedSource) {
         if !self.is_full() {
             self.sources.describe(number, source);
         }
@@ -96,35 +96,35 @@ impl Sink {
     pub fn round_ended(&mut self, until: MonotonicNs) {
         self.progress.lost.store(self.sources.lost(), Ordering::Relaxed);
         if self.cause.is_none() && self.bound.is_some_and(|bound| self.lane.bytes() >= bound) {
-            self.end(Cause::Bound { until });
+            self.end(SinkCause::Bound { until });
         }
     }
 
     /// Ends recording after a failed write.
     pub fn fail(&mut self, why: BundleError) {
         if self.cause.is_none() {
-            self.end(Cause::Trouble { why, at: clock::monotonic() });
+            self.end(SinkCause::Trouble { why, at: clock::monotonic() });
         }
     }
 
-    fn end(&mut self, cause: Cause) {
+    fn end(&mut self, cause: SinkCause) {
         self.cause = Some(cause);
         self.progress.ended.store(true, Ordering::Relaxed);
     }
 
     fn is_full(&self) -> bool {
-        matches!(self.cause, Some(Cause::Bound { .. }))
+        matches!(self.cause, Some(SinkCause::Bound { .. }))
     }
 
     /// The instant at which recording ended by itself.
     pub fn ended(&self) -> Option<MonotonicNs> {
         self.cause.as_ref().map(|cause| match cause {
-            Cause::Bound { until: at } | Cause::Trouble { at, .. } => *at,
+            SinkCause::Bound { until: at } | SinkCause::Trouble { at, .. } => *at,
         })
     }
 
     /// The sources with the counts of their events.
-    pub fn sources(&self) -> Vec<Source> {
+    pub fn sources(&self) -> Vec<RecordedSource> {
         self.sources.listed()
     }
 
@@ -132,7 +132,7 @@ impl Sink {
     pub fn cause_of_end(&self) -> (Option<Finding>, Option<String>) {
         match &self.cause {
             None => (None, None),
-            Some(Cause::Bound { .. }) => {
+            Some(SinkCause::Bound { .. }) => {
                 let message = "the recording ended when it reached its maximum size; later events \
                                are missing";
                 let finding =
@@ -142,7 +142,7 @@ impl Sink {
                               (--keep newest)";
                 (Some(finding.evidence(evidence).remedy(remedy)), None)
             }
-            Some(Cause::Trouble { why, .. }) => {
+            Some(SinkCause::Trouble { why, .. }) => {
                 let message = format!(
                     "the recording ended early: {} more events could not be written",
                     self.sources.unwritten()

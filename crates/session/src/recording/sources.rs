@@ -1,9 +1,9 @@
 //! Counts each source's written and unwritten events.
 
-use super::progress::Progress;
+use super::progress::RecordingProgress;
 use punctual_bundle::BundleError;
-use punctual_bundle::recording::{Block, Encoding, LaneWriter};
-use punctual_core::event::Source;
+use punctual_bundle::recording::{BlockHeader, Encoding, LaneWriter};
+use punctual_core::event::RecordedSource;
 use punctual_record::wire::{self, Survey};
 use std::sync::atomic::Ordering;
 
@@ -18,14 +18,14 @@ pub struct Sources {
 
 #[derive(Clone, Debug)]
 struct SourceCounts {
-    source: Source,
+    source: RecordedSource,
     written: u64,
     unwritten: u64,
 }
 
 impl SourceCounts {
-    fn block(&self, number: u32, encoding: Encoding, survey: &Survey) -> Block {
-        Block {
+    fn block(&self, number: u32, encoding: Encoding, survey: &Survey) -> BlockHeader {
+        BlockHeader {
             source: number,
             encoding,
             count: u32::try_from(survey.events).unwrap_or(u32::MAX),
@@ -39,7 +39,7 @@ impl SourceCounts {
 
 impl Sources {
     /// Adds a source and returns its number.
-    pub fn add(&mut self, source: Source) -> u32 {
+    pub fn add(&mut self, source: RecordedSource) -> u32 {
         self.all.push(SourceCounts { source, written: 0, unwritten: 0 });
         (self.all.len() - 1) as u32
     }
@@ -47,11 +47,11 @@ impl Sources {
     /// Adds a source that is described later.
     pub fn add_unknown(&mut self) -> u32 {
         let name = format!("source {}", self.all.len());
-        self.add(Source { name, cpu: None, recorded: 0, lost: 0, torn: 0 })
+        self.add(RecordedSource { name, cpu: None, recorded: 0, lost: 0, torn: 0 })
     }
 
     /// Describes a source, with its own losses so far.
-    pub fn describe(&mut self, number: u32, source: Source) {
+    pub fn describe(&mut self, number: u32, source: RecordedSource) {
         if let Some(tally) = self.all.get_mut(number as usize) {
             tally.source = source;
         }
@@ -77,7 +77,7 @@ impl Sources {
         encoding: Encoding,
         mut records: &[u8],
         mut lane: Option<&mut LaneWriter>,
-        progress: &Progress,
+        progress: &RecordingProgress,
     ) -> Result<(), BundleError> {
         let Some(tally) = self.all.get_mut(number as usize) else { return Ok(()) };
         let mut outcome = Ok(());
@@ -111,10 +111,10 @@ impl Sources {
     }
 
     /// The sources for the document.
-    pub fn listed(&self) -> Vec<Source> {
+    pub fn listed(&self) -> Vec<RecordedSource> {
         let listed = |tally: &SourceCounts| {
             let lost = tally.source.lost + tally.unwritten;
-            Source { recorded: tally.written, lost, ..tally.source.clone() }
+            RecordedSource { recorded: tally.written, lost, ..tally.source.clone() }
         };
         self.all.iter().map(listed).collect()
     }

@@ -8,15 +8,15 @@ use punctual_core::words::nearest;
 use punctual_plan::{ExplainPlan, RecordPlan};
 use punctual_record::probe::ProbeRequest;
 use punctual_record::symbols::Function;
-use punctual_record::symbols::lines::Line;
+use punctual_record::symbols::lines::SourceLine;
 use punctual_record::tracefs::Tracefs;
 use punctual_record::{Backend, group_of};
 
 /// The request of a recording.
 #[derive(Clone, Debug)]
-pub struct Wanted {
+pub struct RecordingWanted {
     /// Kernel events; none for test points alone.
-    pub events: Events,
+    pub events: KernelEvents,
     /// Whether to record nothing at all if kernel events are unavailable.
     pub insist: bool,
     /// The CPUs whose kernel events are requested.
@@ -53,17 +53,17 @@ pub const BUFFER: usize = 8 << 20;
 #[derive(Clone, Debug)]
 pub struct WantedProbes {
     pub functions: Vec<Function>,
-    pub lines: Vec<Line>,
+    pub lines: Vec<SourceLine>,
     /// The processes to probe, and what to keep of the calls.
     pub request: ProbeRequest,
     pub costs: Vec<ProbeCost>,
 }
 
-impl Wanted {
+impl RecordingWanted {
     /// The request of a plan; the recording thread runs on the CPUs of the controller thread.
-    pub fn of(record: &RecordPlan, thread_cpus: &CpuSet) -> Wanted {
-        Wanted {
-            events: Events { groups: record.events.clone(), tracepoints: alone(record) },
+    pub fn of(record: &RecordPlan, thread_cpus: &CpuSet) -> RecordingWanted {
+        RecordingWanted {
+            events: KernelEvents { groups: record.events.clone(), tracepoints: alone(record) },
             insist: true,
             cpus: record.cpus.clone(),
             pids: record.pids.clone(),
@@ -82,7 +82,7 @@ impl Wanted {
     }
 }
 
-impl Wanted {
+impl RecordingWanted {
     /// The replacement of an unavailable flight recorder: the newest events of the whole run, up to
     /// this many bytes.
     pub fn instead_of_flight(
@@ -90,9 +90,9 @@ impl Wanted {
         online: CpuSet,
         thread_cpus: &CpuSet,
         max_size: u64,
-    ) -> Wanted {
-        Wanted {
-            events: Events { groups: explain.events.clone(), tracepoints: Vec::new() },
+    ) -> RecordingWanted {
+        RecordingWanted {
+            events: KernelEvents { groups: explain.events.clone(), tracepoints: Vec::new() },
             insist: true,
             cpus: online.clone(),
             pids: Vec::new(),
@@ -121,13 +121,13 @@ fn alone(record: &RecordPlan) -> Vec<NamedTracepoint> {
 
 /// Kernel events.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Events {
+pub struct KernelEvents {
     pub groups: Vec<Group>,
     /// Tracepoints by name, beyond the groups.
     pub tracepoints: Vec<NamedTracepoint>,
 }
 
-impl Events {
+impl KernelEvents {
     pub fn is_empty(&self) -> bool {
         self.groups.is_empty() && self.tracepoints.is_empty()
     }
@@ -135,16 +135,18 @@ impl Events {
 
 /// Parses the words for events: `all`, `none`, names of groups, or `GROUP:NAME` of tracepoints; a
 /// leading `+` adds them to the usual ones. Without words, the usual ones.
-pub fn events(words: &[String], usual: &[Group]) -> Result<Events, Failure> {
+pub fn events(words: &[String], usual: &[Group]) -> Result<KernelEvents, Failure> {
     match words {
-        [] => Ok(Events { groups: usual.to_vec(), ..Events::default() }),
-        [word] if word == "all" => Ok(Events { groups: Group::ALL.to_vec(), ..Events::default() }),
-        [word] if word == "none" => Ok(Events::default()),
+        [] => Ok(KernelEvents { groups: usual.to_vec(), ..KernelEvents::default() }),
+        [word] if word == "all" => {
+            Ok(KernelEvents { groups: Group::ALL.to_vec(), ..KernelEvents::default() })
+        }
+        [word] if word == "none" => Ok(KernelEvents::default()),
         words => {
             let added = words[0].starts_with('+');
-            let mut events = Events {
+            let mut events = KernelEvents {
                 groups: if added { usual.to_vec() } else { Vec::new() },
-                ..Events::default()
+                ..KernelEvents::default()
             };
             let (mut named, mut wrong) = (Vec::new(), Vec::new());
             for word in words {

@@ -54,23 +54,23 @@ pub fn accounted(plan: &Plan) -> Option<Accounted> {
 }
 
 /// The state of a requested accounting.
-pub enum State {
+pub enum AccountingState {
     /// Unavailable on this system, for this reason.
     Unavailable(String),
     On(Box<Accounting>),
 }
 
-impl State {
+impl AccountingState {
     /// Loads the BPF programs if the plan asks for it and has a timer. If this system cannot,
     /// measuring continues without.
-    pub fn start(plan: &Plan, findings: &mut Vec<Finding>) -> Option<State> {
+    pub fn start(plan: &Plan, findings: &mut Vec<Finding>) -> Option<AccountingState> {
         let Accounted { cpus, several_cpus, rate } = accounted(plan)?;
         let backend = Backend::Auto;
         Some(match Accountant::start(&cpus, several_cpus, rate, backend) {
             Ok(mut accountant) => {
                 findings.extend(accountant.findings.iter().cloned());
                 let cost = accountant.cost();
-                State::On(Box::new(Accounting { accountant, cost, overdue: Vec::new() }))
+                AccountingState::On(Box::new(Accounting { accountant, cost, overdue: Vec::new() }))
             }
             Err(why) => {
                 let message = "the latency of all samples cannot be accounted by cause on this \
@@ -80,7 +80,7 @@ impl State {
                 let off = "`account = false` in [explain] disables it";
                 let remedy = why.remedy().map_or(off.to_owned(), |first| format!("{first}; {off}"));
                 findings.push(finding.evidence(why.to_string()).remedy(remedy));
-                State::Unavailable(why.to_string())
+                AccountingState::Unavailable(why.to_string())
             }
         })
     }
@@ -88,7 +88,7 @@ impl State {
     /// Takes the kernel's records and settles the samples that are old enough: all of them once the
     /// threads have ended.
     fn settle(&mut self, series: &mut [SeriesRun], ended: bool) {
-        let State::On(accounting) = self else { return };
+        let AccountingState::On(accounting) = self else { return };
         accounting.take(series, ended);
         let now = clock::monotonic();
         let forgotten = accounting.overdue.len().saturating_sub(REMEMBERED);
@@ -103,7 +103,7 @@ impl State {
     }
 }
 
-impl Companion for State {
+impl Companion for AccountingState {
     /// Breaks down the samples of a series from now on, if its thread sleeps on a kernel timer.
     fn prepare_series(
         &mut self,
@@ -114,13 +114,13 @@ impl Companion for State {
             return Ok(());
         };
         series.account = match self {
-            State::Unavailable(why) => Fact::Unavailable(why.clone()),
-            State::On(_) if timer.method == TimerMethod::Deadline => Fact::Unavailable(
+            AccountingState::Unavailable(why) => Fact::Unavailable(why.clone()),
+            AccountingState::On(_) if timer.method == TimerMethod::Deadline => Fact::Unavailable(
                 "SCHED_DEADLINE wakes its threads without a timer that expires when the sample is \
                  due"
                 .to_owned(),
             ),
-            State::On(accounting) => {
+            AccountingState::On(accounting) => {
                 accounting.accountant.watch(tid as u32).map_err(|why| why.to_string())?;
                 Fact::Known(Joining::new(
                     tid as u32,

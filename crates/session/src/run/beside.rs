@@ -1,20 +1,24 @@
 //! Companions almost independent of the run: a recording, the violation's command, the service
 //! manager.
 
-use super::companion::{Companion, Left};
+use super::companion::{Companion, CompanionResults};
 use super::phase_run::PhaseRun;
 use crate::notify::ServiceManager;
-use crate::recording::{Done, Recording};
+use crate::recording::{Recording, RecordingResult};
 use crate::violation::ViolationHook;
 use punctual_core::Nanos;
 
 impl Companion for Recording {
-    fn finish(self: Box<Self>, _: &[PhaseRun]) -> Left {
+    fn finish(self: Box<Self>, _: &[PhaseRun]) -> CompanionResults {
         match self.stop() {
-            Ok(Done { recorded, trouble }) => {
-                Left { findings: recorded.findings, unwritten: trouble.into_iter().collect() }
-            }
-            Err(why) => Left { unwritten: vec![why.render(false)], ..Left::default() },
+            Ok(RecordingResult { recorded, trouble }) => CompanionResults {
+                findings: recorded.findings,
+                unwritten: trouble.into_iter().collect(),
+            },
+            Err(why) => CompanionResults {
+                unwritten: vec![why.render(false)],
+                ..CompanionResults::default()
+            },
         }
     }
 }
@@ -36,8 +40,8 @@ impl Companion for ViolationHook {
         self.examine(&phase.meta.name, phase.view().series, true);
     }
 
-    fn finish(self: Box<Self>, _: &[PhaseRun]) -> Left {
-        Left::findings(ViolationHook::finish(*self))
+    fn finish(self: Box<Self>, _: &[PhaseRun]) -> CompanionResults {
+        CompanionResults::findings(ViolationHook::finish(*self))
     }
 }
 

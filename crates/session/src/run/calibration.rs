@@ -16,7 +16,7 @@ pub use stand_in::Setup;
 use punctual_bundle::calibration::{Calibration, ProgramTime, ProgramTimes};
 use punctual_core::{Fact, MonotonicNs, Nanos};
 use punctual_record::RunTime;
-use punctual_stats::calibration::{Turn, shifts};
+use punctual_stats::calibration::{TurnLatencies, shifts};
 use punctual_sys::{clock, signals};
 use stand_in::StandIn;
 use std::path::PathBuf;
@@ -77,7 +77,7 @@ impl Bench {
         setup: &Setup<'_>,
         goes_on: &dyn Fn() -> bool,
     ) -> Result<Calibration, String> {
-        let mut turns = vec![Turn::default(); TURNS];
+        let mut turns = vec![TurnLatencies::default(); TURNS];
         for (number, turn) in turns.iter_mut().enumerate() {
             for on in [number % 2 == 1, number % 2 == 0] {
                 if !goes_on() {
@@ -95,7 +95,7 @@ impl Bench {
             self.block();
             span = clock::monotonic() - from;
         });
-        let count = |of: fn(&Turn) -> &Vec<i64>| -> u64 {
+        let count = |of: fn(&TurnLatencies) -> &Vec<i64>| -> u64 {
             turns.iter().map(|turn| of(turn).len() as u64).sum()
         };
         let shifts = shifts(&turns);

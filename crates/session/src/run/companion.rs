@@ -24,21 +24,21 @@ pub trait Companion {
     /// All threads have ended, or one of them did not stop.
     fn end_phase(&mut self, _: &mut PhaseRun) {}
     /// The run is over; without phases nothing of it was started.
-    fn finish(self: Box<Self>, _: &[PhaseRun]) -> Left {
-        Left::default()
+    fn finish(self: Box<Self>, _: &[PhaseRun]) -> CompanionResults {
+        CompanionResults::default()
     }
 }
 
 /// The results of a companion.
 #[derive(Default)]
-pub struct Left {
+pub struct CompanionResults {
     pub findings: Vec<Finding>,
     /// The errors that prevented writes: they fail the run.
     pub unwritten: Vec<String>,
 }
 
-impl Left {
-    pub fn findings(found: impl IntoIterator<Item = Finding>) -> Left {
-        Left { findings: found.into_iter().collect(), unwritten: Vec::new() }
+impl CompanionResults {
+    pub fn findings(found: impl IntoIterator<Item = Finding>) -> CompanionResults {
+        CompanionResults { findings: found.into_iter().collect(), unwritten: Vec::new() }
     }
 }

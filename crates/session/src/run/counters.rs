@@ -1,11 +1,11 @@
 //! Counters of each measuring thread, as a table beside the figures of its measure.
 
 use crate::counted;
-use punctual_bundle::Count;
+use punctual_bundle::EventCount;
 use punctual_core::{Cell, Column, Fact, PerfEvent, Table};
 use punctual_record::perf::Total;
 
-pub struct Thread<'a> {
+pub struct CounterThread<'a> {
     pub name: &'a str,
     /// The values of its counters, in the order of the events.
     pub totals: &'a [Result<Total, String>],
@@ -14,7 +14,7 @@ pub struct Thread<'a> {
 }
 
 /// The table; `None` if no events were requested.
-pub fn table(events: &[PerfEvent], threads: &[Thread<'_>]) -> Option<Table> {
+pub fn table(events: &[PerfEvent], threads: &[CounterThread<'_>]) -> Option<Table> {
     let rows: Vec<Vec<Cell>> = threads.iter().flat_map(|thread| rows(events, thread)).collect();
     let columns = vec![
         Column::new("thread", ""),
@@ -28,8 +28,8 @@ pub fn table(events: &[PerfEvent], threads: &[Thread<'_>]) -> Option<Table> {
     (!rows.is_empty()).then(|| Table { name: "counters".to_owned(), title, columns, rows })
 }
 
-fn rows(events: &[PerfEvent], thread: &Thread<'_>) -> Vec<Vec<Cell>> {
-    let mut counts: Vec<Count> = events
+fn rows(events: &[PerfEvent], thread: &CounterThread<'_>) -> Vec<Vec<Cell>> {
+    let mut counts: Vec<EventCount> = events
         .iter()
         .zip(thread.totals)
         .map(|(event, total)| counted::count(event, total))
@@ -38,7 +38,7 @@ fn rows(events: &[PerfEvent], thread: &Thread<'_>) -> Vec<Vec<Cell>> {
     counts.iter().map(|count| row(count, thread)).collect()
 }
 
-fn row(count: &Count, thread: &Thread<'_>) -> Vec<Cell> {
+fn row(count: &EventCount, thread: &CounterThread<'_>) -> Vec<Cell> {
     let known = count.count.known().copied();
     let name = if count.is_time { format!("{} (ns)", count.name) } else { count.name.clone() };
     let note = match &count.count {

@@ -5,7 +5,7 @@ use super::observed;
 use super::phase_run::{PhaseRun, views};
 use super::program::ProgramRun;
 use super::state::Run;
-use crate::end::{self, Ended, Further, Measured};
+use crate::end::{self, Further, MeasuredRun, RunEnd};
 use crate::exit::{Exit, Failure};
 use crate::limits;
 use punctual_bundle::summary::Summary;
@@ -54,12 +54,13 @@ pub fn end(run: Run, phases: Vec<PhaseRun>, outcome: Outcome, further: Further) 
     let recorded = bundle.and_then(|bundle| bundle.recording).map(|of| of.recorded());
     let (phase_views, found): (_, &[Finding]) = (views(&phases), &found);
     let unwritten = run.unwritten;
-    let measured = Measured { phases: &phase_views, found, recorded: recorded.as_ref(), unwritten };
+    let measured =
+        MeasuredRun { phases: &phase_views, found, recorded: recorded.as_ref(), unwritten };
     let conclude = |verdict: &Verdict| {
         let write = |of: SharedMetrics| of.borrow_mut().conclude(&phases, verdict);
         run.metrics.map_or(Ok(()), write)
     };
-    let Ended { summary, exit, trouble } = end::end(writer, outcome, measured, &further, conclude);
+    let RunEnd { summary, exit, trouble } = end::end(writer, outcome, measured, &further, conclude);
     drop(phase_views);
     FinishedRun { summary, phases, directory, exit, command, trouble }
 }

@@ -13,8 +13,8 @@ use super::series::SeriesRun;
 use crate::exit::Failure;
 use crate::observers::Observers;
 use crate::request;
-use checked::Reading;
-use cpu::{Cpu, Known};
+use checked::CheckedReading;
+use cpu::{EndFacts, MeasuredCpu};
 use offline::Offline;
 use punctual_bundle::SeriesMeta;
 use punctual_bundle::evidence::ProgramEvidence;
@@ -30,7 +30,7 @@ use punctual_host::files::Root;
 use punctual_plan::{Length, MeasurePlan};
 use punctual_record::{Backend, kernel_symbols, syscall_names};
 use punctual_sys::{attributes, clock};
-use recorder::Entries;
+use recorder::EntriesRecorder;
 use rows::CpuRow;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -62,32 +62,32 @@ pub struct EntriesRun {
     subject: String,
     is_attached: bool,
     chosen: CpuSet,
-    cpus: BTreeMap<usize, Cpu>,
+    cpus: BTreeMap<usize, MeasuredCpu>,
     /// Present until its phase has ended.
-    recorder: Option<Entries>,
+    recorder: Option<EntriesRecorder>,
     offline: Offline,
     observers: Observers,
     length: Option<Nanos>,
     stop_above: Option<Nanos>,
-    begin: Option<Begin>,
-    end: Option<End>,
+    begin: Option<EntriesBegin>,
+    end: Option<EntriesEnd>,
     /// The measured time, once all is saved.
     took: Option<Nanos>,
     cost: Option<String>,
-    view: View,
+    view: EntriesView,
 }
 
 /// The state of the system when measuring began.
-struct Begin {
+struct EntriesBegin {
     at: MonotonicNs,
-    reading: Reading,
+    reading: CheckedReading,
     times: Option<CpuTimes>,
 }
 
 /// The counters at its end: the recorder may continue.
-struct End {
+struct EntriesEnd {
     took: Nanos,
-    reading: Reading,
+    reading: CheckedReading,
     times: Option<CpuTimes>,
     lost: BTreeMap<usize, u64>,
     unseen: u64,
@@ -96,7 +96,7 @@ struct End {
 
 /// The live view and its inputs.
 #[derive(Default)]
-struct View {
+struct EntriesView {
     rows: Vec<CpuRow>,
     shown: Option<MonotonicNs>,
     /// Names of the shown items, and when they were looked up.
@@ -135,7 +135,7 @@ impl EntriesRun {
         findings.iter_mut().for_each(|finding| finding.subject.clone_from(&subject));
         let cpus = measure.threads.iter().enumerate().filter_map(|(place, thread)| {
             let number = thread.cpus.first()?;
-            Some((number, Cpu::new(number, thread.name.clone(), context.first + 2 * place)))
+            Some((number, MeasuredCpu::new(number, thread.name.clone(), context.first + 2 * place)))
         });
         let run = EntriesRun {
             measure: measure.name.clone(),
@@ -155,7 +155,7 @@ impl EntriesRun {
             end: None,
             took: None,
             cost: None,
-            view: View::default(),
+            view: EntriesView::default(),
         };
         Ok((run, findings))
     }
@@ -175,9 +175,9 @@ impl EntriesRun {
     pub fn begin(&mut self) {
         let Some(recorder) = &mut self.recorder else { return };
         recorder.drain(&mut |_| ());
-        let reading = Reading::take(recorder, self.chosen.iter());
+        let reading = CheckedReading::take(recorder, self.chosen.iter());
         let times = CpuTimes::read(&Root::system()).ok();
-        self.begin = Some(Begin { at: clock::monotonic(), reading, times });
+        self.begin = Some(EntriesBegin { at: clock::monotonic(), reading, times });
     }
 
     /// Whether the time of the measure is over.
@@ -238,13 +238,13 @@ impl EntriesRun {
         }
         let took = clock::monotonic() - began;
         let Some(recorder) = &mut self.recorder else { return };
-        let reading = Reading::take(recorder, self.chosen.iter());
+        let reading = CheckedReading::take(recorder, self.chosen.iter());
         self.take(began, series);
         if self.cost.is_none() {
             self.count_cost(took);
         }
         let Some(recorder) = &self.recorder else { return };
-        self.end = Some(End {
+        self.end = Some(EntriesEnd {
             took,
             reading,
             times: CpuTimes::read(&Root::system()).ok(),
@@ -278,7 +278,7 @@ impl EntriesRun {
             let lost = end.lost.get(number).copied().unwrap_or(0);
             cpu.finish(lost, series);
             let steal = load.as_ref().and_then(|of| Some(of.cpus.get(&(*number as u32))?.steal));
-            let known = Known {
+            let known = EndFacts {
                 names: &names,
                 own: &end.own,
                 observers: self.observers.threads(),
@@ -302,7 +302,12 @@ impl EntriesRun {
     }
 
     /// The names of all addresses, interrupts and stacks in the rows.
-    fn names(&self, recorder: &Entries, last: &Reading, findings: &mut Vec<Finding>) -> EntryNames {
+    fn names(
+        &self,
+        recorder: &EntriesRecorder,
+        last: &CheckedReading,
+        findings: &mut Vec<Finding>,
+    ) -> EntryNames {
         let tables = || self.cpus.values().map(|cpu| &cpu.table);
         let numbers: BTreeSet<u32> = tables().flat_map(|table| table.stacks()).collect();
         let stacks: BTreeMap<u32, Vec<u64>> =
@@ -358,7 +363,7 @@ impl EntriesRun {
     }
 
     fn count_cost(&mut self, took: Nanos) {
-        if let Some((ns, runs)) = self.recorder.as_mut().and_then(Entries::cost) {
+        if let Some((ns, runs)) = self.recorder.as_mut().and_then(EntriesRecorder::cost) {
             let per_second = |n: u64| n as f64 / took.as_secs_f64().max(1e-9);
             self.cost = Some(format!(
                 "cost, counted in the first {}: {:.0} µs of all CPUs a second, in {} runs of BPF \
@@ -376,12 +381,14 @@ impl EntriesRun {
         let Some(began) = self.begin.as_ref().map(|begin| begin.at) else { return };
         let now = clock::monotonic();
         let (elapsed, since) = (now - began, now - self.view.shown.unwrap_or(began));
-        let top = |(cpu, of): (&usize, &Cpu)| Some((*cpu, of.table.top(&self.view.names)?));
+        let top = |(cpu, of): (&usize, &MeasuredCpu)| Some((*cpu, of.table.top(&self.view.names)?));
         let tops: BTreeMap<usize, EntryTable> = self.cpus.iter().filter_map(top).collect();
         self.name(&tops, now);
         let names = &self.view.names;
         let top = |cpu: &usize| tops.get(cpu).and_then(|top| top.rows(names).into_iter().next());
-        let row = |(number, cpu): (&usize, &mut Cpu)| cpu.row(top(number), elapsed, since, series);
+        let row = |(number, cpu): (&usize, &mut MeasuredCpu)| {
+            cpu.row(top(number), elapsed, since, series)
+        };
         self.view.rows = self.cpus.iter_mut().map(row).collect();
         self.view.shown = Some(now);
     }
@@ -397,7 +404,7 @@ impl EntriesRun {
 
     /// Looks up unknown names of these.
     fn name(&mut self, tops: &BTreeMap<usize, EntryTable>, now: MonotonicNs) {
-        let View { names, named, tried, .. } = &mut self.view;
+        let EntriesView { names, named, tried, .. } = &mut self.view;
         if named.is_some_and(|named| now - named < NAMES) {
             return;
         }
@@ -423,9 +430,9 @@ impl EntriesRun {
     }
 }
 
-fn start(chosen: &CpuSet, backend: Backend) -> Result<Entries, Failure> {
+fn start(chosen: &CpuSet, backend: Backend) -> Result<EntriesRecorder, Failure> {
     let online = request::online_cpus()?;
-    Entries::start(chosen, &online, backend).map_err(|why| {
+    EntriesRecorder::start(chosen, &online, backend).map_err(|why| {
         Failure::refused(format!(
             "entries into the kernel cannot be recorded on this system: \
                                   {why}"

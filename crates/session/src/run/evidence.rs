@@ -12,18 +12,18 @@ use super::partition;
 use super::series::SeriesRun;
 use loads::LoadWatch;
 use others::Announcement;
-use punctual_bundle::Evidence;
+use punctual_bundle::PhaseEvidence;
 use punctual_bundle::evidence::{
     ClockEvidence, IsolationEvidence, MemoryEvidence, ProgramEvidence,
 };
 use punctual_bundle::meta::ENTRIES_WORKLOAD;
 use punctual_core::{Clock, CpuSet, Fact, MonotonicNs, Nanos};
 use punctual_host::files::{Files, Root};
-use punctual_measure::load::Event;
+use punctual_measure::load::GuardEvent;
 use punctual_plan::{PhasePlan, Plan};
 use punctual_sys::{clock, memory};
 use threads::ThreadWatch;
-use throttling::Throttling;
+use throttling::ThrottlingCounters;
 
 /// The file with the kernel's clock source.
 const CLOCK_SOURCE: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
@@ -38,7 +38,7 @@ pub struct Collecting {
     clock: ClockEvidence,
     isolation: Fact<IsolationEvidence>,
     others: Announcement,
-    throttling: Throttling,
+    throttling: ThrottlingCounters,
 }
 
 impl Collecting {
@@ -54,7 +54,7 @@ impl Collecting {
             clock: ClockEvidence::default(),
             isolation: Fact::NotAsked,
             others: Announcement::default(),
-            throttling: Throttling::default(),
+            throttling: ThrottlingCounters::default(),
         }
     }
 
@@ -64,19 +64,21 @@ impl Collecting {
     }
 
     /// Handles an event of a load.
-    pub fn load_event(&mut self, event: &Event) {
+    pub fn load_event(&mut self, event: &GuardEvent) {
         let now = clock::monotonic();
         match event {
-            Event::Started { load, pid } => {
+            GuardEvent::Started { load, pid } => {
                 self.loads.get_mut(*load).into_iter().for_each(|l| l.started(*pid, now))
             }
-            Event::Ended { load, how, success, then, .. } => {
+            GuardEvent::Ended { load, how, success, then, .. } => {
                 self.loads
                     .get_mut(*load)
                     .into_iter()
                     .for_each(|l| l.ended(how, *success, *then, now));
             }
-            Event::NotStarted { .. } | Event::Lost { .. } | Event::AllEnded { .. } => {}
+            GuardEvent::NotStarted { .. }
+            | GuardEvent::Lost { .. }
+            | GuardEvent::AllEnded { .. } => {}
         }
     }
 
@@ -84,7 +86,7 @@ impl Collecting {
     pub fn begin(
         &mut self,
         files: &Root,
-        partition: Option<&partition::Held>,
+        partition: Option<&partition::HeldPartition>,
         series: &[SeriesRun],
         programs: &CpuSet,
     ) {
@@ -99,7 +101,7 @@ impl Collecting {
         let coarsest = clocks.map(clock::resolution).max();
         self.clock.resolution = coarsest.map_or(Fact::NotAsked, Fact::Known);
         self.clock.source = files.read_trimmed(CLOCK_SOURCE).into();
-        self.isolation = match partition.map(partition::Held::missing) {
+        self.isolation = match partition.map(partition::HeldPartition::missing) {
             None => Fact::NotAsked,
             Some(Err(why)) => Fact::Unavailable(why),
             Some(Ok(missing_before)) => Fact::Known(IsolationEvidence {
@@ -108,8 +110,11 @@ impl Collecting {
                 missing_after: Vec::new(),
             }),
         };
-        self.throttling =
-            Throttling::begin(files, &cpus, series().filter_map(|series| series.kept.meta.tid));
+        self.throttling = ThrottlingCounters::begin(
+            files,
+            &cpus,
+            series().filter_map(|series| series.kept.meta.tid),
+        );
         self.others = Announcement::of(cpus);
         self.others.poll(files);
         self.loads.iter_mut().for_each(|load| load.poll(files, self.begin));
@@ -152,19 +157,19 @@ impl Collecting {
     pub fn end(
         mut self,
         files: &Root,
-        partition: Option<&partition::Held>,
+        partition: Option<&partition::HeldPartition>,
         programs: Vec<ProgramEvidence>,
-    ) -> Evidence {
+    ) -> PhaseEvidence {
         let now = clock::monotonic();
         self.clock.source_after = files.read_trimmed(CLOCK_SOURCE).into();
         self.memory.locked_kib = memory::locked_kib().into();
-        match (&mut self.isolation, partition.map(partition::Held::missing)) {
+        match (&mut self.isolation, partition.map(partition::HeldPartition::missing)) {
             (Fact::Known(isolation), Some(Ok(missing))) => isolation.missing_after = missing,
             (isolation @ Fact::Known(_), Some(Err(why))) => *isolation = Fact::Unavailable(why),
             _ => {}
         }
         self.others.poll(files);
-        Evidence {
+        PhaseEvidence {
             real_time_required: self.real_time_required,
             threads: self.threads.into_iter().map(ThreadWatch::into_evidence).collect(),
             memory: self.memory,

@@ -1,16 +1,16 @@
 //! The flight recorder beside a run.
 
-use super::companion::{Companion, Left};
+use super::companion::{Companion, CompanionResults};
 use super::phase_run::PhaseRun;
 use super::series::SeriesRun;
-use crate::flight::{Flight, Watched};
+use crate::flight::{Flight, WatchedSeries};
 use punctual_measure::sink::SampleSource;
 
 /// Passes the flight recorder the data that it cannot see itself.
 pub struct Explaining {
     flight: Flight,
     /// New series, with their indexes in the phase.
-    begun: Vec<(usize, Watched)>,
+    begun: Vec<(usize, WatchedSeries)>,
     /// For each series of the flight recorder, in order: its index if its samples are only counted.
     counted: Vec<Option<usize>>,
     watched: usize,
@@ -48,7 +48,7 @@ impl Companion for Explaining {
 
     fn begin_phase(&mut self, phase: &mut PhaseRun) {
         let begun = std::mem::take(&mut self.begun);
-        let counted = |of: &Watched| of.snapshot_reader.is_none();
+        let counted = |of: &WatchedSeries| of.snapshot_reader.is_none();
         self.counted = begun.iter().map(|(place, of)| counted(of).then_some(*place)).collect();
         for place in self.counted.iter().flatten() {
             phase.series[*place].keep_worst();
@@ -75,7 +75,7 @@ impl Companion for Explaining {
         self.counted.clear();
     }
 
-    fn finish(self: Box<Self>, _: &[PhaseRun]) -> Left {
-        Left::findings(self.flight.stop())
+    fn finish(self: Box<Self>, _: &[PhaseRun]) -> CompanionResults {
+        CompanionResults::findings(self.flight.stop())
     }
 }

@@ -6,24 +6,24 @@ use punctual_bundle::load::{CpuLoad, Shares};
 use punctual_bundle::meta::{EQUIVALENCE, MeasureMeta};
 use punctual_core::{Clock, Nanos, Notes, SeriesShape};
 use punctual_host::cpu_time::{CpuTimes, TimeShares};
-use punctual_measure::load::{LoadSpec, OnExit, launch};
+use punctual_measure::load::{LoadExitAction, LoadSpec, launch};
 use punctual_measure::stop::Stop;
-use punctual_measure::thread::{PreparedThread, ThreadPlan};
+use punctual_measure::thread::{PreparedThread, ThreadSettings};
 use punctual_measure::workload::{MeasureConfig, SeriesConfig};
 use punctual_plan as plan;
 use punctual_plan::kinds::ProgramPlan;
 use punctual_plan::seeding::SEED_VARIABLE;
 use punctual_plan::{CommandLine, Length, MeasurePlan, TimerMethod, Word, Workload};
-use punctual_sys::attributes::{Deadline, Scheduling};
+use punctual_sys::attributes::{DeadlineAttributes, Scheduling};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 /// The scheduling request for the kernel.
-pub fn scheduling(asked: plan::Scheduling) -> Scheduling {
+pub fn scheduling(asked: plan::SchedulingSpec) -> Scheduling {
     let deadline = match asked {
-        plan::Scheduling::Deadline(d) => {
-            Some(Deadline { runtime: d.runtime, deadline: d.deadline, period: d.period })
+        plan::SchedulingSpec::Deadline(d) => {
+            Some(DeadlineAttributes { runtime: d.runtime, deadline: d.deadline, period: d.period })
         }
         _ => None,
     };
@@ -44,7 +44,7 @@ pub fn order(
         Length::UntilInterrupted => (None, None),
     };
     let clock = clock(measure);
-    let thread = |thread: &plan::ThreadPlan| ThreadPlan {
+    let thread = |thread: &plan::ThreadPlan| ThreadSettings {
         cpus: thread.cpus.clone(),
         scheduling: scheduling(thread.scheduling),
         clock,
@@ -170,11 +170,11 @@ pub fn measure_meta(measure: &MeasurePlan) -> MeasureMeta {
     }
 }
 
-fn on_exit(what: plan::OnExit) -> OnExit {
+fn on_exit(what: plan::OnExit) -> LoadExitAction {
     match what {
-        plan::OnExit::Respawn => OnExit::Respawn,
-        plan::OnExit::Ignore => OnExit::Ignore,
-        plan::OnExit::Stop => OnExit::Stop,
+        plan::OnExit::Respawn => LoadExitAction::Respawn,
+        plan::OnExit::Ignore => LoadExitAction::Ignore,
+        plan::OnExit::Stop => LoadExitAction::Stop,
     }
 }
 
@@ -226,16 +226,16 @@ pub fn program(
         nice: asked.nice,
         stdout: file_of(&program.stdout),
         stderr: file_of(&program.stderr),
-        on_success: OnExit::Ignore,
-        on_failure: OnExit::Ignore,
+        on_success: LoadExitAction::Ignore,
+        on_failure: LoadExitAction::Ignore,
         start_delay: Nanos::ZERO,
     })
 }
 
-fn file_of(output: &plan::Output) -> Option<PathBuf> {
+fn file_of(output: &plan::LoadOutput) -> Option<PathBuf> {
     match output {
-        plan::Output::Null => None,
-        plan::Output::File(path) => Some(path.clone()),
+        plan::LoadOutput::Null => None,
+        plan::LoadOutput::File(path) => Some(path.clone()),
     }
 }
 

@@ -5,7 +5,9 @@ use super::partition;
 use punctual_bundle::meta::MeasureMeta;
 use punctual_core::{CpuSet, Finding, Nanos};
 use punctual_measure::sink::SampleSource;
-use punctual_measure::workload::{self, CpuPlacement, MeasureConfig, Prepared, Running, Waiting};
+use punctual_measure::workload::{
+    self, CpuPlacement, MeasureConfig, Prepared, RunningWorkload, WaitingWorkload,
+};
 use punctual_record::perf::Total;
 use punctual_sys::attributes::Scheduling;
 use punctual_sys::usage::Usage;
@@ -16,12 +18,12 @@ pub struct MeasureRun {
     /// The indexes of its series in the phase.
     pub series: std::ops::Range<usize>,
     pub threads: Vec<usize>,
-    state: State,
+    state: MeasureState,
 }
 
-enum State {
-    Waiting(Option<Waiting>),
-    Running(Running),
+enum MeasureState {
+    Waiting(Option<WaitingWorkload>),
+    Running(RunningWorkload),
     Ended,
 }
 
@@ -43,7 +45,7 @@ pub struct MeasureEnd {
 }
 
 /// Creates threads inside the partition that their CPUs belong to.
-pub struct PartitionPlacement<'a>(pub Option<&'a partition::Held>);
+pub struct PartitionPlacement<'a>(pub Option<&'a partition::HeldPartition>);
 
 impl CpuPlacement for PartitionPlacement<'_> {
     fn run_in(&self, cpus: &CpuSet, what: &mut dyn FnMut()) -> Result<(), String> {
@@ -65,7 +67,7 @@ pub fn ask(order: &MeasureConfig) -> Result<Prepared, String> {
 impl MeasureRun {
     /// A measure without threads of its own: a program has its own, and entries have none.
     pub fn without_threads(place: usize) -> MeasureRun {
-        MeasureRun { series: place..place, threads: Vec::new(), state: State::Ended }
+        MeasureRun { series: place..place, threads: Vec::new(), state: MeasureState::Ended }
     }
 
     /// Prepares the measure. Its series are at `series` in the phase.
@@ -73,51 +75,51 @@ impl MeasureRun {
         order: &MeasureConfig,
         placement: &PartitionPlacement,
         series: std::ops::Range<usize>,
-    ) -> Result<(MeasureRun, Waiting), String> {
+    ) -> Result<(MeasureRun, WaitingWorkload), String> {
         let waiting =
             workload::prepare(order, placement).map_err(|why| format!("{}: {why}", order.name))?;
         let threads = order.series.iter().map(|series| series.thread).collect();
-        Ok((MeasureRun { series, threads, state: State::Waiting(None) }, waiting))
+        Ok((MeasureRun { series, threads, state: MeasureState::Waiting(None) }, waiting))
     }
 
     /// Keeps the prepared threads until the start.
-    pub fn keep(&mut self, waiting: Waiting) {
-        self.state = State::Waiting(Some(waiting));
+    pub fn keep(&mut self, waiting: WaitingWorkload) {
+        self.state = MeasureState::Waiting(Some(waiting));
     }
 
     /// Starts its threads, `ahead` from now; returns the sample source of each of its series.
     pub fn start(&mut self, ahead: Nanos) -> Vec<SampleSource> {
-        let State::Waiting(waiting) = &mut self.state else { return Vec::new() };
+        let MeasureState::Waiting(waiting) = &mut self.state else { return Vec::new() };
         let Some(waiting) = waiting.take() else { return Vec::new() };
         let (running, sources) = waiting.start(ahead);
-        self.state = State::Running(running);
+        self.state = MeasureState::Running(running);
         sources
     }
 
     /// Whether all of its threads have ended.
     pub fn is_finished(&self) -> bool {
         match &self.state {
-            State::Running(running) => running.is_finished(),
-            State::Waiting(_) | State::Ended => true,
+            MeasureState::Running(running) => running.is_finished(),
+            MeasureState::Waiting(_) | MeasureState::Ended => true,
         }
     }
 
     /// Whether the measure's thread of this number has ended.
     pub fn thread_has_ended(&self, thread: usize) -> bool {
         match &self.state {
-            State::Running(running) => running.has_ended(thread),
-            State::Waiting(_) | State::Ended => true,
+            MeasureState::Running(running) => running.has_ended(thread),
+            MeasureState::Waiting(_) | MeasureState::Ended => true,
         }
     }
 
     /// Whether the measure was started and its thread of this number is at its end.
     pub fn thread_reached_end(&self, thread: usize) -> bool {
-        matches!(&self.state, State::Running(running) if running.has_ended(thread))
+        matches!(&self.state, MeasureState::Running(running) if running.has_ended(thread))
     }
 
     /// Wakes its threads from a long sleep, so that they see the stop.
     pub fn wake(&self) {
-        if let State::Running(running) = &self.state {
+        if let MeasureState::Running(running) = &self.state {
             running.wake();
         }
     }
@@ -125,7 +127,9 @@ impl MeasureRun {
     /// Waits for its threads, which must have been stopped or be at their end. Its details go into
     /// `meta`.
     pub fn finish(&mut self, phase: &str, meta: &mut MeasureMeta) -> MeasureEnd {
-        let State::Running(running) = std::mem::replace(&mut self.state, State::Ended) else {
+        let MeasureState::Running(running) =
+            std::mem::replace(&mut self.state, MeasureState::Ended)
+        else {
             return MeasureEnd {
                 usages: Vec::new(),
                 counted: Vec::new(),
@@ -140,7 +144,7 @@ impl MeasureRun {
             .iter_mut()
             .for_each(|finding| finding.subject = format!("{phase}/{}", finding.subject));
         meta.notes = ended.notes;
-        let workload::Ended { usages, counted, after, errors, .. } = ended;
+        let workload::MeasureResults { usages, counted, after, errors, .. } = ended;
         MeasureEnd { usages, counted, after, errors, findings }
     }
 }

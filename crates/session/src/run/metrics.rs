@@ -2,7 +2,7 @@
 
 mod program;
 
-use super::companion::{Companion, Left};
+use super::companion::{Companion, CompanionResults};
 use super::phase_run::{PhaseRun, views};
 use crate::exit::Failure;
 use crate::metrics::MetricsFile;
@@ -35,17 +35,17 @@ impl Companion for SharedMetrics {
         }
     }
 
-    fn finish(self: Box<Self>, phases: &[PhaseRun]) -> Left {
+    fn finish(self: Box<Self>, phases: &[PhaseRun]) -> CompanionResults {
         let RunMetrics(file, experiment) = &mut *self.borrow_mut();
         if !phases.is_empty() {
             file.write(&text(experiment, phases, None));
         }
-        Left::findings(file.finding("run"))
+        CompanionResults::findings(file.finding("run"))
     }
 }
 
 /// Name, help, and the value for a series.
-type Counter = (&'static str, &'static str, fn(&SeriesData) -> u64);
+type SeriesMetric = (&'static str, &'static str, fn(&SeriesData) -> u64);
 
 /// All figures of these phases so far: for an attached program, those of its threads.
 fn text(experiment: &str, phases: &[PhaseRun], verdict: Option<&Verdict>) -> String {
@@ -83,7 +83,7 @@ fn text_of_series(experiment: &str, phases: &[PhaseView<'_>], verdict: Option<&V
     let worst = series.iter().filter_map(|(labels, data)| Some((labels.clone(), data.max?)));
     let worst: Vec<(Vec<Label<'_>>, Nanos)> = worst.collect();
     text.time_gauges("punctual_latency_worst_seconds", "The longest latency.", &worst);
-    let counters: [Counter; 3] = [
+    let counters: [SeriesMetric; 3] = [
         ("punctual_samples", "Samples that were recorded.", SeriesData::count),
         ("punctual_missed_periods", "Periods without a sample of their own.", |of| {
             of.losses.skipped

@@ -6,38 +6,41 @@ use crate::exit::Failure;
 use crate::messages::Listener;
 use punctual_core::{CpuSet, Finding, Severity};
 use punctual_host::files::Root;
-use punctual_host::isolate::{self, CreateError, Entry, Membership, Request, Target, move_process};
+use punctual_host::isolate::{
+    self, CreateError, EnteredPartition, Membership, PartitionRequest, TargetCpus, move_process,
+};
 use punctual_host::journal::record::{CgroupVersion, PartitionNote};
-use punctual_host::journal::{Directory, IfChanged};
+use punctual_host::journal::{IfChanged, JournalDirectory};
 use punctual_plan::{PartitionPlan, Plan};
 use punctual_sys::attributes;
 use std::path::{Path, PathBuf};
 
 /// A partition. One created here exists as long as this lives; after kill -9 the next command
 /// reports it, and `punctual isolate undo` undoes it.
-pub struct Held {
+pub struct HeldPartition {
     note: PartitionNote,
     /// Whether to undo the partition.
     standing: bool,
     messages: Listener,
 }
 
-impl Held {
+impl HeldPartition {
     /// Creates the partition; the findings list its defects.
-    pub fn make(plan: &PartitionPlan, messages: Listener) -> Result<(Held, Vec<Finding>), Failure> {
-        let request = Request {
+    pub fn make(
+        plan: &PartitionPlan,
+        messages: Listener,
+    ) -> Result<(HeldPartition, Vec<Finding>), Failure> {
+        let request = PartitionRequest {
             rt_name: plan.name.clone(),
             nrt_name: format!("{}-housekeeping", plan.name),
             without: plan.disable.clone(),
             for_this_process: true,
-            ..Request::new(Target::Cpus(plan.cpus.clone()))
+            ..PartitionRequest::new(TargetCpus::Cpus(plan.cpus.clone()))
         };
-        let made =
-            isolate::create(&request, &Root::system(), &Directory::system()).map_err(|error| {
-                match error {
-                    failed @ CreateError::Failed { .. } => Failure::failed(failed),
-                    refused => Failure::refused(refused),
-                }
+        let made = isolate::create(&request, &Root::system(), &JournalDirectory::system())
+            .map_err(|error| match error {
+                failed @ CreateError::Failed { .. } => Failure::failed(failed),
+                refused => Failure::refused(refused),
             })?;
         let mut findings = made.advice.clone();
         let refused: Vec<String> =
@@ -51,20 +54,20 @@ impl Held {
                     .remedy("`punctual isolate status` shows what still runs in it"),
             );
         }
-        let held = Held { note: made.note, standing: true, messages };
+        let held = HeldPartition { note: made.note, standing: true, messages };
         held.enter_housekeeping().map_err(Failure::failed)?;
         Ok((held, findings))
     }
 
     /// The existing partition, if something of the plan runs on its CPUs and this process is
     /// excluded from them.
-    pub fn join(plan: &Plan, messages: Listener) -> Result<Option<Held>, Failure> {
+    pub fn join(plan: &Plan, messages: Listener) -> Result<Option<HeldPartition>, Failure> {
         // A user who cannot read the journal did not create it, and could not enter.
-        let Ok(Some(status)) = isolate::status(&Root::system(), &Directory::system()) else {
+        let Ok(Some(status)) = isolate::status(&Root::system(), &JournalDirectory::system()) else {
             return Ok(None);
         };
         let mine = attributes::affinity(0).unwrap_or_default();
-        let held = Held { note: status.note, standing: false, messages };
+        let held = HeldPartition { note: status.note, standing: false, messages };
         let phases = || plan.phases.iter();
         let measured = phases()
             .flat_map(|phase| &phase.measures)
@@ -116,7 +119,7 @@ impl Held {
 
     /// The settings of it that are not in force now.
     pub fn missing(&self) -> Result<Vec<String>, String> {
-        let status = isolate::status(&Root::system(), &Directory::system())
+        let status = isolate::status(&Root::system(), &JournalDirectory::system())
             .map_err(|why| why.to_string())?;
         let Some(status) = status else { return Ok(vec!["it is gone".to_owned()]) };
         let kind =
@@ -138,11 +141,12 @@ impl Held {
         if !std::mem::take(&mut self.standing) {
             return None;
         }
-        let why = match isolate::undo(&Directory::system(), &Root::system(), IfChanged::Report) {
-            Ok(report) if report.is_complete() => return None,
-            Ok(_) => "another program changed settings while the experiment ran".to_owned(),
-            Err(why) => why.to_string(),
-        };
+        let why =
+            match isolate::undo(&JournalDirectory::system(), &Root::system(), IfChanged::Report) {
+                Ok(report) if report.is_complete() => return None,
+                Ok(_) => "another program changed settings while the experiment ran".to_owned(),
+                Err(why) => why.to_string(),
+            };
         let finding = Finding::new(
             "partition-not-undone",
             Severity::Bad,
@@ -158,12 +162,12 @@ impl Held {
 }
 
 fn go(half: &str, tid: i32, membership: Membership) -> Result<(), String> {
-    let entry = Entry { partition: half.to_owned(), ..Entry::default() };
-    let moved = move_process(&Root::system(), &Directory::system(), tid, membership, &entry);
+    let entry = EnteredPartition { partition: half.to_owned(), ..EnteredPartition::default() };
+    let moved = move_process(&Root::system(), &JournalDirectory::system(), tid, membership, &entry);
     moved.map(drop).map_err(|why| format!("cannot enter the cgroup {half}: {why}"))
 }
 
-impl Drop for Held {
+impl Drop for HeldPartition {
     fn drop(&mut self) {
         if let Some(finding) = self.take_back() {
             self.messages.say(&format!(

@@ -20,7 +20,7 @@ use super::relief::Reliever;
 use super::series::{self, SeriesRun};
 use super::state::Run;
 use super::wall_clock::WallClock;
-use super::watcher::{Snapshot, Watcher};
+use super::watcher::{RunWatcher, Snapshot};
 use crate::cycles;
 use crate::engine::{Begun, Engine, Schedule, SystemClock};
 use punctual_bundle::lines;
@@ -31,13 +31,13 @@ use punctual_core::format::counted;
 use punctual_core::{Clock, CpuSet, Fact, MonotonicNs, Nanos};
 use punctual_host::cpu_time::CpuTimes;
 use punctual_host::files::Root;
-use punctual_measure::load::{Event, OnExit};
+use punctual_measure::load::{GuardEvent, LoadExitAction};
 use punctual_measure::preparation;
 use punctual_measure::sink::SampleSource;
 use punctual_measure::stop::Stop;
 use punctual_plan::limits::MAX_SEED_DELAY;
 use punctual_plan::{MeasurePlan, PhasePlan, Workload};
-use punctual_sys::pace::{self, Samples};
+use punctual_sys::pace::{self, SampleTimes};
 use punctual_sys::{attributes, clock};
 use std::sync::Arc;
 use std::time::Duration;
@@ -69,7 +69,7 @@ impl From<String> for PhaseError {
 /// first one: nothing was started then.
 pub fn run_all(
     run: &mut Run,
-    watcher: &mut dyn Watcher,
+    watcher: &mut dyn RunWatcher,
 ) -> Result<(Vec<PhaseRun>, Outcome), String> {
     let mut done = Vec::new();
     let plan = run.plan;
@@ -120,7 +120,7 @@ struct Controller<'r, 'p, 'w> {
     run: &'r mut Run<'p>,
     index: usize,
     phase: &'p PhasePlan,
-    watcher: &'w mut dyn Watcher,
+    watcher: &'w mut dyn RunWatcher,
     stop: Arc<Stop>,
     /// The evidence that it is measured as requested.
     evidence: Collecting,
@@ -145,14 +145,14 @@ struct Controller<'r, 'p, 'w> {
 }
 
 /// The outcome that ends the run, or `None` to continue; an error fails it.
-type Step = Result<Option<Outcome>, PhaseError>;
+type PhaseStep = Result<Option<Outcome>, PhaseError>;
 
 impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
     fn new(
         run: &'r mut Run<'p>,
         index: usize,
         phase: &'p PhasePlan,
-        watcher: &'w mut dyn Watcher,
+        watcher: &'w mut dyn RunWatcher,
     ) -> Self {
         let name = |load: &punctual_plan::LoadPlan| LoadCounts {
             name: load.name.clone(),
@@ -321,7 +321,7 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
 
     /// Starts the loads; those without a delay are running, or were refused, when this returns.
     /// Returns an outcome if one of them has ended the run already.
-    fn start_loads(&mut self, current: &mut PhaseRun) -> Step {
+    fn start_loads(&mut self, current: &mut PhaseRun) -> PhaseStep {
         let Some(guard) = self.run.guard.as_mut() else { return Ok(None) };
         for (number, load) in self.phase.loads.iter().enumerate() {
             let joins =
@@ -348,29 +348,29 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
     }
 
     /// Handles events of loads and programs; returns an outcome if one of them ends the run.
-    fn load_events(&mut self, programs: &mut [ProgramRun]) -> Step {
+    fn load_events(&mut self, programs: &mut [ProgramRun]) -> PhaseStep {
         let Some(guard) = self.run.guard.as_mut() else { return Ok(None) };
         let events = guard.events().map_err(|why| why.to_string())?;
         self.take_events(events, programs)
     }
 
-    fn take_events(&mut self, events: Vec<Event>, programs: &mut [ProgramRun]) -> Step {
+    fn take_events(&mut self, events: Vec<GuardEvent>, programs: &mut [ProgramRun]) -> PhaseStep {
         let mut outcome = None;
         for event in events {
             self.evidence.load_event(&event);
             programs.iter_mut().try_for_each(|program| program.take_event(&event))?;
             match event {
-                Event::Started { load, .. } => {
+                GuardEvent::Started { load, .. } => {
                     self.tallies.get_mut(load).into_iter().for_each(|tally| tally.starts += 1);
                 }
-                Event::NotStarted { load, why } => {
+                GuardEvent::NotStarted { load, why } => {
                     let name = self.tallies.get(load).map_or("?", |tally| tally.name.as_str());
                     return Err(format!("the load {name} could not be started: {why}").into());
                 }
-                Event::Ended { load, how, success, then, .. } => {
+                GuardEvent::Ended { load, how, success, then, .. } => {
                     let Some(tally) = self.tallies.get_mut(load) else { continue };
                     tally.failures += u64::from(!success);
-                    if then == OnExit::Stop {
+                    if then == LoadExitAction::Stop {
                         outcome.get_or_insert(Outcome::StoppedByLoad {
                             load: tally.name.clone(),
                             how,
@@ -378,7 +378,7 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
                         });
                     }
                 }
-                Event::Lost { events } => {
+                GuardEvent::Lost { events } => {
                     return Err(format!(
                         "{} of loads were lost, because punctual was stopped: the activity of the \
                          loads is unknown",
@@ -386,7 +386,7 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
                     )
                     .into());
                 }
-                Event::AllEnded { .. } => {}
+                GuardEvent::AllEnded { .. } => {}
             }
         }
         Ok(outcome)
@@ -423,7 +423,7 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
         });
         pace::heed(near.filter_map(|kept| {
             let due = kept.state.data.worst.first()?.due.ns();
-            Some(Samples { due, period: kept.meta.period?.ns() })
+            Some(SampleTimes { due, period: kept.meta.period?.ns() })
         }));
     }
 
@@ -529,8 +529,8 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
                     .unwrap_or(0)
             };
             let threads = planned.threads.iter().zip(&ended.counted).enumerate();
-            let threads: Vec<counters::Thread> = threads
-                .map(|(place, (thread, totals))| counters::Thread {
+            let threads: Vec<counters::CounterThread> = threads
+                .map(|(place, (thread, totals))| counters::CounterThread {
                     name: &thread.name,
                     totals,
                     samples: samples(place),
@@ -541,7 +541,7 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
         if errors.is_empty() { Ok(()) } else { Err(errors.join("; ")) }
     }
 
-    fn end_loads(&mut self, current: &mut PhaseRun) -> Step {
+    fn end_loads(&mut self, current: &mut PhaseRun) -> PhaseStep {
         if self.phase.loads.is_empty() && current.programs.is_empty() {
             return Ok(None);
         }

@@ -11,8 +11,8 @@ use super::mapping;
 use super::partition;
 use crate::command::Command;
 use crate::cycles::series::SeriesPlace;
-use crate::cycles::target::{Started, Target};
-use crate::cycles::{CycleOptions, Cycles, Drained};
+use crate::cycles::target::{CycleTarget, Started};
+use crate::cycles::{CycleOptions, Cycles, DrainedCycles};
 use crate::exit::Failure;
 use crate::programs;
 use punctual_bundle::evidence::ProgramEvidence;
@@ -21,7 +21,7 @@ use punctual_bundle::{CommandEnd, HowEnded, ProgramEnd};
 use punctual_core::{Finding, MonotonicNs, Nanos, Severity};
 use punctual_host::environment::Environment;
 use punctual_host::files::{Files, Root};
-use punctual_measure::load::{Event, Guarded, LoadSpec};
+use punctual_measure::load::{GuardEvent, Guarded, LoadSpec};
 use punctual_plan::kinds::ProgramPlan;
 use punctual_plan::{Length, MeasurePlan};
 use punctual_record::Backend;
@@ -40,7 +40,7 @@ pub const POLL_INTERVAL: Duration = Duration::from_millis(1);
 pub struct AttachedTo {
     /// A program, running already or started by its command with the terminal of this process; it
     /// ends by itself, or with the measurement if it was started. `None`: the CPUs of the plan.
-    pub program: Option<Target>,
+    pub program: Option<CycleTarget>,
     /// How the program or the CPUs are watched.
     pub backend: Backend,
 }
@@ -49,9 +49,9 @@ pub struct AttachedTo {
 pub struct ProgramContext<'a> {
     pub phase: &'a str,
     pub seed: u64,
-    pub partition: Option<&'a partition::Held>,
+    pub partition: Option<&'a partition::HeldPartition>,
     /// The attached program, instead of the plan's.
-    pub attached: Option<&'a Target>,
+    pub attached: Option<&'a CycleTarget>,
     pub backend: Backend,
 }
 
@@ -66,10 +66,10 @@ pub struct ProgramRun {
     pub nothing_found: Option<String>,
     /// How an attached command ended.
     pub command: Option<CommandEnd>,
-    source: Source,
+    source: ProcessSource,
     length: Option<Nanos>,
     began: Option<MonotonicNs>,
-    ended: Option<End>,
+    ended: Option<ProgramExit>,
     reached_end: bool,
     finished_at: Option<MonotonicNs>,
     /// Tasks killed by the OOM killer before it began.
@@ -77,18 +77,18 @@ pub struct ProgramRun {
 }
 
 /// The source of its processes.
-enum Source {
+enum ProcessSource {
     /// The guard starts it under this number.
     Command {
         number: usize,
         spec: Box<LoadSpec>,
         pid: Option<i32>,
     },
-    Target(Target, Option<Started>),
+    Target(CycleTarget, Option<Started>),
 }
 
 /// How a program ended by itself.
-struct End {
+struct ProgramExit {
     how: String,
     status: Option<HowEnded>,
     success: bool,
@@ -108,16 +108,16 @@ impl ProgramRun {
         let is_attached = context.attached.is_some();
         let text = |why: Failure| named(&measure.name, is_attached, &why.render(false));
         let source = match (context.attached, &program.command) {
-            (Some(target), _) => Source::Target(target.clone(), None),
+            (Some(target), _) => ProcessSource::Target(target.clone(), None),
             (None, Some(command)) => {
                 let joins = context.partition.and_then(|held| held.entrance(&measure.cpus));
                 let spec = mapping::program(measure, program, command, joins, context.seed);
-                Source::Command { number, spec: Box::new(spec?), pid: None }
+                ProcessSource::Command { number, spec: Box::new(spec?), pid: None }
             }
             (None, None) => {
                 let pids: Vec<u32> = program.pid.into_iter().collect();
-                let target = Target::find(&pids, program.comm.as_slice(), &[], &[]);
-                Source::Target(target.map_err(text)?, None)
+                let target = CycleTarget::find(&pids, program.comm.as_slice(), &[], &[]);
+                ProcessSource::Target(target.map_err(text)?, None)
             }
         };
         let mut details = BTreeMap::new();
@@ -136,7 +136,7 @@ impl ProgramRun {
             details,
         };
         Ok(ProgramRun {
-            name: context.attached.map_or_else(|| measure.name.clone(), Target::name),
+            name: context.attached.map_or_else(|| measure.name.clone(), CycleTarget::name),
             cycles: Cycles::start(options, environment).map_err(text)?,
             is_attached,
             nothing_found: None,
@@ -156,7 +156,7 @@ impl ProgramRun {
 
     /// Has the guard start it, stopped.
     pub fn start(&mut self, guard: Option<&mut Guarded>) -> Result<(), String> {
-        let Source::Command { number, spec, .. } = &self.source else { return Ok(()) };
+        let ProcessSource::Command { number, spec, .. } = &self.source else { return Ok(()) };
         match guard {
             Some(guard) => guard.start_load(*number, spec).map_err(|why| why.to_string()),
             None => Err("nothing guards the program".to_owned()),
@@ -164,18 +164,18 @@ impl ProgramRun {
     }
 
     /// Takes an event of the guard, if it is about this program.
-    pub fn take_event(&mut self, event: &Event) -> Result<(), String> {
-        let Source::Command { number, pid, .. } = &mut self.source else { return Ok(()) };
+    pub fn take_event(&mut self, event: &GuardEvent) -> Result<(), String> {
+        let ProcessSource::Command { number, pid, .. } = &mut self.source else { return Ok(()) };
         match event {
-            Event::Started { load, pid: started } if load == number => *pid = Some(*started),
-            Event::NotStarted { load, why } if load == number => {
+            GuardEvent::Started { load, pid: started } if load == number => *pid = Some(*started),
+            GuardEvent::NotStarted { load, why } if load == number => {
                 return Err(format!("the program of {} could not be started: {why}", self.name));
             }
-            Event::Ended { load, how, success, signal, status, .. } if load == number => {
+            GuardEvent::Ended { load, how, success, signal, status, .. } if load == number => {
                 *pid = None;
                 let at = clock::monotonic();
                 let status = Some(signal.map_or(HowEnded::Status(*status), HowEnded::Signal));
-                self.ended = Some(End { how: how.clone(), status, success: *success, at });
+                self.ended = Some(ProgramExit { how: how.clone(), status, success: *success, at });
             }
             _ => {}
         }
@@ -184,7 +184,7 @@ impl ProgramRun {
 
     /// Whether the guard has yet to report that the program was started.
     pub fn is_awaited(&self) -> bool {
-        matches!(self.source, Source::Command { pid: None, .. }) && self.ended.is_none()
+        matches!(self.source, ProcessSource::Command { pid: None, .. }) && self.ended.is_none()
     }
 
     /// Watches the program from now on; a started one executes nothing of its own before
@@ -192,11 +192,11 @@ impl ProgramRun {
     pub fn watch(&mut self) -> Result<(), String> {
         let text = |why: String| named(&self.name, self.is_attached, &why);
         match &mut self.source {
-            Source::Target(target, started) => {
+            ProcessSource::Target(target, started) => {
                 let watched = target.start(self.cycles.attacher());
                 *started = Some(watched.map_err(|why| text(why.render(false)))?);
             }
-            Source::Command { pid: Some(pid), .. } => {
+            ProcessSource::Command { pid: Some(pid), .. } => {
                 let until = clock::monotonic() + START_TIMEOUT;
                 while programs::state(*pid as u32) != Some('T') {
                     if clock::monotonic() > until {
@@ -207,7 +207,7 @@ impl ProgramRun {
                 let watched = self.cycles.attacher().watch_process(*pid as u32);
                 watched.map_err(|why| text(why.to_string()))?;
             }
-            Source::Command { pid: None, .. } => {
+            ProcessSource::Command { pid: None, .. } => {
                 return Err(text("its process did not start".to_owned()));
             }
         }
@@ -215,23 +215,25 @@ impl ProgramRun {
     }
 
     pub fn release(&mut self) {
-        if let Source::Command { pid: Some(pid), .. } = &self.source {
+        if let ProcessSource::Command { pid: Some(pid), .. } = &self.source {
             let _ = children::send(*pid, libc::SIGCONT);
         }
         self.began = Some(clock::monotonic());
     }
 
     /// Takes the records of its threads.
-    pub fn drain(&mut self, place: &mut SeriesPlace<'_>) -> Drained {
-        if let Source::Target(_, Some(started)) = &mut self.source
+    pub fn drain(&mut self, place: &mut SeriesPlace<'_>) -> DrainedCycles {
+        if let ProcessSource::Target(_, Some(started)) = &mut self.source
             && self.ended.is_none()
             && started.has_ended()
         {
             let (how, at) = ("ended".to_owned(), clock::monotonic());
-            self.ended = Some(End { how, status: None, success: true, at });
+            self.ended = Some(ProgramExit { how, status: None, success: true, at });
         }
         let drained = self.cycles.drain(self.finished_at.is_some(), place);
-        if let (Source::Target(_, Some(started)), Some(end)) = (&self.source, &mut self.ended) {
+        if let (ProcessSource::Target(_, Some(started)), Some(end)) =
+            (&self.source, &mut self.ended)
+        {
             end.status = end.status.or_else(|| started.own_end(self.cycles.statuses()));
         }
         drained
@@ -308,18 +310,21 @@ impl ProgramRun {
     }
 
     fn is_started(&self) -> bool {
-        matches!(self.source, Source::Command { .. } | Source::Target(Target::Command { .. }, _))
+        matches!(
+            self.source,
+            ProcessSource::Command { .. } | ProcessSource::Target(CycleTarget::Command { .. }, _)
+        )
     }
 
     /// Asks the program to end (SIGTERM to its process group); an attached command has ended when
     /// this returns.
     pub fn terminate(&mut self) {
         match &mut self.source {
-            Source::Command { pid: Some(pid), .. } => {
+            ProcessSource::Command { pid: Some(pid), .. } => {
                 let _ = children::send(-*pid, libc::SIGTERM);
             }
-            Source::Command { pid: None, .. } => {}
-            Source::Target(_, started) => {
+            ProcessSource::Command { pid: None, .. } => {}
+            ProcessSource::Target(_, started) => {
                 let command = started.take().and_then(Started::end);
                 self.command = command.and_then(Command::ended).or(self.command);
             }
@@ -328,7 +333,7 @@ impl ProgramRun {
 
     /// The deadline of the wait after that; `None` if it has ended, or is not ours to end.
     pub fn end_deadline(&self) -> Option<MonotonicNs> {
-        let runs = matches!(self.source, Source::Command { pid: Some(_), .. });
+        let runs = matches!(self.source, ProcessSource::Command { pid: Some(_), .. });
         self.finished_at.filter(|_| runs).map(|at| at + END_TIMEOUT)
     }
 

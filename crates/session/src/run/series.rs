@@ -2,20 +2,20 @@
 
 use super::joining::Joining;
 use super::mapping;
-use crate::flight::{Watched, Whose};
+use crate::flight::{SampleTask, WatchedSeries};
 use crate::kept::KeptSeries;
 use punctual_bundle::meta::TIMER_WORKLOAD;
 use punctual_bundle::state::ThreadUsage;
 use punctual_bundle::windows::Waited;
 use punctual_bundle::{SeriesMeta, SeriesWriter};
 use punctual_core::{Fact, Finding, Nanos, Policy, Sample, SeriesShape, Severity, Tid};
-use punctual_measure::collect::Collector;
+use punctual_measure::collect::SeriesCollector;
 use punctual_measure::sink::SampleSource;
 use punctual_measure::thread::PreparedThread;
 use punctual_plan::kinds::SampledBy;
 use punctual_plan::{ThreadPlan, WorkloadKind};
 use punctual_sys::clock;
-use punctual_sys::rights::{Capability, Rights};
+use punctual_sys::rights::{Capabilities, Capability};
 use punctual_sys::status;
 use punctual_sys::usage::Usage;
 use std::io;
@@ -23,7 +23,7 @@ use std::io;
 /// A series, from before its first sample to its end.
 pub struct SeriesRun {
     pub kept: KeptSeries,
-    collector: Option<Collector>,
+    collector: Option<SeriesCollector>,
     /// The state that its samples are broken down with.
     pub account: Fact<Joining>,
 }
@@ -40,7 +40,7 @@ impl SeriesRun {
     /// Takes its samples from here from now on.
     pub fn begin(&mut self, source: SampleSource, keep_samples: bool) {
         self.collector =
-            Some(Collector::new(source, keep_samples || self.account.known().is_some()));
+            Some(SeriesCollector::new(source, keep_samples || self.account.known().is_some()));
     }
 
     /// The state that its samples are broken down with, if they are.
@@ -53,16 +53,16 @@ impl SeriesRun {
 
     /// The series for the flight recorder, in this phase; before its first sample. `None` if the
     /// thread is unknown.
-    pub fn watched(&self, phase: &str, source: &SampleSource) -> Option<Watched> {
+    pub fn watched(&self, phase: &str, source: &SampleSource) -> Option<WatchedSeries> {
         let meta = &self.kept.meta;
         let own = Tid(meta.tid.and_then(|tid| u32::try_from(tid).ok())?);
         let kind = WorkloadKind::from_word(&meta.workload)?;
-        Some(Watched {
+        Some(WatchedSeries {
             phase: phase.to_owned(),
             series: meta.name.clone(),
             whose: match kind.sampled_by() {
-                SampledBy::Helpers => Whose::RunsAtEnd,
-                SampledBy::Thread | SampledBy::Kernel => Whose::Thread(own),
+                SampledBy::Helpers => SampleTask::RunsAtEnd,
+                SampledBy::Thread | SampledBy::Kernel => SampleTask::Thread(own),
             },
             clock: meta.clock,
             waited: match kind {
@@ -76,11 +76,11 @@ impl SeriesRun {
 
     /// Also keeps the worst of samples that are only counted.
     pub fn keep_worst(&mut self) {
-        self.collector.iter_mut().for_each(Collector::keep_worst);
+        self.collector.iter_mut().for_each(SeriesCollector::keep_worst);
     }
 
     pub fn take_worst(&mut self) -> Vec<Sample> {
-        self.collector.as_mut().map(Collector::take_worst).unwrap_or_default()
+        self.collector.as_mut().map(SeriesCollector::take_worst).unwrap_or_default()
     }
 
     /// Adds the samples of its thread since the last call.
@@ -168,7 +168,7 @@ pub fn findings(subject: &str, thread: &ThreadPlan, prepared: &PreparedThread) -
             prepared.scheduling
         );
         let finding = Finding::new("scheduling-refused", Severity::Bad, subject, message);
-        let rights = status::read().ok().and_then(|status| Rights::parse(&status));
+        let rights = status::read().ok().and_then(|status| Capabilities::parse(&status));
         let may = rights.is_some_and(|rights| rights.has(Capability::SysNice));
         let remedy = of_refusal(why, thread.scheduling.policy(), may).map(str::to_owned);
         findings.push(finding.evidence(format!("sched_setattr: {why}")).remedy_by(remedy));

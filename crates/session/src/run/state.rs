@@ -4,8 +4,8 @@ use super::companion::Companion;
 use super::metrics::SharedMetrics;
 use super::partition;
 use super::program::AttachedTo;
-use crate::cycles::target::Target;
-use crate::interrupts::Interrupts;
+use crate::cycles::target::CycleTarget;
+use crate::interrupts::SignalRequests;
 use punctual_bundle::BundleWriter;
 use punctual_core::{Finding, Severity};
 use punctual_measure::load::Guarded;
@@ -25,7 +25,7 @@ pub struct Run<'a> {
     /// The guard of the loads, if the plan has loads.
     pub guard: Option<Guarded>,
     /// The partition, if the plan asks for one.
-    pub partition: Option<partition::Held>,
+    pub partition: Option<partition::HeldPartition>,
     /// Memory locks and idle states, from the first measurement to the last.
     pub preparation: Option<Preparation>,
     /// Everything that runs beside measuring.
@@ -33,12 +33,12 @@ pub struct Run<'a> {
     /// The file for the figures, and at the end the verdict.
     pub metrics: Option<SharedMetrics>,
     /// Signals of the user.
-    pub interrupts: Interrupts,
+    pub interrupts: SignalRequests,
 }
 
 impl Run<'_> {
     /// The program that is attached to.
-    pub fn attached_program(&self) -> Option<&Target> {
+    pub fn attached_program(&self) -> Option<&CycleTarget> {
         self.attached.as_ref()?.program.as_ref()
     }
 

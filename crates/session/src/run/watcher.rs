@@ -21,7 +21,7 @@ pub struct Snapshot<'a> {
 }
 
 /// A watcher of a run.
-pub trait Watcher {
+pub trait RunWatcher {
     fn watches(&self) -> bool {
         true
     }

@@ -4,8 +4,8 @@
 use punctual_core::cycle::{Cycle, WokenBy};
 use punctual_core::event::Tid;
 use punctual_core::{CauseKind, Event, MonotonicNs};
-use punctual_explain::cycles::stream::{Calls, Found, Shown, Stream};
-use punctual_explain::explain::{Cause, Explanation, Kind, LatencyInterval, Mode, explain};
+use punctual_explain::cycles::stream::{CycleStream, ShownKinds, StreamResult, SyscallNumbers};
+use punctual_explain::explain::{Cause, CpuMode, Explanation, LatencyInterval, StartKind, explain};
 use punctual_explain::gaps::Gaps;
 use punctual_explain::threads::Coverage;
 use punctual_report::sentence::explain::paragraph;
@@ -18,7 +18,7 @@ const STALLED: &str =
     include_str!("../../../traces/tests/data/stalled-with-interrupts-enabled.txt");
 
 /// A sample of a thread in a trace, in microseconds, by both methods.
-struct Case {
+struct TraceCase {
     explanation: Explanation,
     sentences: String,
     /// The cycle of the sample.
@@ -26,11 +26,11 @@ struct Case {
     cycles: Vec<Cycle>,
 }
 
-fn case(trace: &str, tid: u32, kind: Kind, due: i64, woke: i64) -> Case {
+fn case(trace: &str, tid: u32, kind: StartKind, due: i64, woke: i64) -> TraceCase {
     case_of(trace.as_bytes().to_vec(), tid, kind, (due * 1_000, woke * 1_000))
 }
 
-fn case_of(trace: Vec<u8>, tid: u32, kind: Kind, (due, woke): (i64, i64)) -> Case {
+fn case_of(trace: Vec<u8>, tid: u32, kind: StartKind, (due, woke): (i64, i64)) -> TraceCase {
     let mut trace = Trace::open(trace).expect("a trace");
     let events: Vec<Event> = trace.by_ref().map(|event| event.expect("an event")).collect();
     let facts = trace.facts();
@@ -42,12 +42,13 @@ fn case_of(trace: Vec<u8>, tid: u32, kind: Kind, (due, woke): (i64, i64)) -> Cas
     let explanation = explain(interval, &events, &coverage, &Gaps::default());
     assert!(explanation.adds_up(), "{explanation:#?}");
     let sentences = paragraph(&explanation, &facts.names, &events);
-    let shown = Shown::of_recording(&facts.recorded, &facts.names).expect("switches");
-    let mut stream = Stream::new(Calls::of(&facts.names.syscalls), shown, Gaps::default());
+    let shown = ShownKinds::of_recording(&facts.recorded, &facts.names).expect("switches");
+    let mut stream =
+        CycleStream::new(SyscallNumbers::of(&facts.names.syscalls), shown, Gaps::default());
     let (mut cycle, mut cycles) = (None, Vec::new());
     for event in &events {
         stream.push(event, &mut |found| match found {
-            Found::Cycle(one) if one.tid == tid => {
+            StreamResult::Cycle(one) if one.tid == tid => {
                 assert_eq!(one.split().sum(), one.response_time());
                 cycles.push(one);
                 if one.release <= due && due < one.again {
@@ -57,10 +58,10 @@ fn case_of(trace: Vec<u8>, tid: u32, kind: Kind, (due, woke): (i64, i64)) -> Cas
             _ => {}
         });
     }
-    Case { explanation, sentences, cycle, cycles }
+    TraceCase { explanation, sentences, cycle, cycles }
 }
 
-impl Case {
+impl TraceCase {
     /// The time of a cause, in microseconds: in the explanation, and in the cycle.
     fn both(&self, part: CauseKind) -> (i64, i64) {
         let parts = self.explanation.parts.iter();
@@ -90,7 +91,7 @@ fn real_time(text: &str) -> String {
 fn a_migration_to_an_idle_cpu_is_not_throttling() {
     for (text, idle) in [(NOT_THROTTLED, 5_237), (BUSY_CPU, 40)] {
         for text in [text.to_owned(), real_time(text)] {
-            let case = case(&text, 28_773, Kind::Interval, 38_456_580_002, 38_456_640_237);
+            let case = case(&text, 28_773, StartKind::Interval, 38_456_580_002, 38_456_640_237);
             assert_eq!(case.both(CauseKind::Throttled), (0, 0), "{}", case.sentences);
             assert_eq!(case.of("migration"), 0, "{}", case.sentences);
             let queued = 60_235 - idle;
@@ -115,7 +116,7 @@ fn an_unrecorded_migration_is_not_throttling() {
     lines.sort_by_key(|line| line.split(']').nth(1).and_then(|at| at.trim().split(':').next()));
     let text = lines.join("\n") + "\n";
     for text in [text.clone(), real_time(&text)] {
-        let case = case(&text, 28_773, Kind::Interval, 38_456_580_002, 38_456_640_237);
+        let case = case(&text, 28_773, StartKind::Interval, 38_456_580_002, 38_456_640_237);
         assert_eq!(case.both(CauseKind::Throttled), (0, 0), "{}", case.sentences);
         assert_eq!(case.of("unknown"), 20_237, "{}", case.sentences);
     }
@@ -129,7 +130,7 @@ fn without(text: &str, any: &[&str]) -> String {
 
 #[test]
 fn the_context_switch_is_bounded_by_an_event_inside_or_by_the_return_of_the_call() {
-    let of = |text: &str| case(text, 2_866_344, Kind::Timer, 17_000_012_000, 17_000_012_072);
+    let of = |text: &str| case(text, 2_866_344, StartKind::Timer, 17_000_012_000, 17_000_012_072);
     let inside = of(SWITCH);
     assert_eq!(inside.both(CauseKind::Switch), (63, 63), "{}", inside.sentences);
     assert!(
@@ -148,15 +149,15 @@ fn the_context_switch_is_bounded_by_an_event_inside_or_by_the_return_of_the_call
     // Without a bound it is unknown, and no switch of the others has such a part.
     let unknown = of(&without(SWITCH, &["tlb_flush", "sys_exit", "sys_enter", "user_e"]));
     assert_eq!(unknown.both(CauseKind::Switch), (0, 0), "{}", unknown.sentences);
-    let unsure = Cause::OwnExecution { mode: Mode::Unknown };
+    let unsure = Cause::OwnExecution { mode: CpuMode::Unknown };
     assert!(unknown.explanation.parts.iter().any(|part| part.cause == unsure));
-    let usual = case(SWITCH, 2_866_344, Kind::Timer, 17_000_011_000, 17_000_011_008);
+    let usual = case(SWITCH, 2_866_344, StartKind::Timer, 17_000_011_000, 17_000_011_008);
     assert_eq!(usual.both(CauseKind::Switch), (1, 1), "{}", usual.sentences);
 }
 
 #[test]
 fn a_late_timer_is_a_cpu_stall_only_if_interrupts_were_enabled() {
-    let of = |text: &str| case(text, 77, Kind::Timer, 700_012_000, 700_012_715);
+    let of = |text: &str| case(text, 77, StartKind::Timer, 700_012_000, 700_012_715);
     let known = of(STALLED);
     assert_eq!(known.both(CauseKind::TimerIrqDelay), (709, 709), "{}", known.sentences);
     let says = "interrupts disabled or the CPU stalled, not known which (interrupts were enabled \
@@ -199,7 +200,7 @@ fn cycles_are_found_without_system_calls_and_the_longest_is_that_of_cyclictest()
     const VISITOR: u32 = 31_467;
     let mut data = Vec::new();
     std::io::Read::read_to_end(&mut flate2::read::GzDecoder::new(PACKED), &mut data).unwrap();
-    let of = |due, woke| case_of(data.clone(), CYCLICTEST, Kind::Timer, (due, woke));
+    let of = |due, woke| case_of(data.clone(), CYCLICTEST, StartKind::Timer, (due, woke));
     let cycles = of(0, 1).cycles;
     assert!((395..=400).contains(&cycles.len()), "{}", cycles.len());
     let worst = cycles.iter().max_by_key(|cycle| cycle.wakeup_latency()).expect("a cycle");

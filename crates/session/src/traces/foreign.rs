@@ -1,6 +1,6 @@
 //! Traces of other tools.
 
-use super::{About, Converted, TraceOptions, TraceReader, convert, store};
+use super::{Converted, TraceExtent, TraceOptions, TraceReader, convert, store};
 use crate::cycles::CycleOptions;
 use crate::exit::Failure;
 use crate::messages::shown;
@@ -111,9 +111,9 @@ impl TraceReader for Trace {
         self.next().map(|event| event.map_err(|why| why.to_string()))
     }
 
-    fn about(&self) -> About {
+    fn about(&self) -> TraceExtent {
         let facts = self.facts();
         let seen = facts.tracepoints.into_iter().map(|(name, count)| (name, count.seen)).collect();
-        About { recorded: facts.recorded, names: facts.names, seen }
+        TraceExtent { recorded: facts.recorded, names: facts.names, seen }
     }
 }

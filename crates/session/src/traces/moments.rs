@@ -22,28 +22,28 @@ fn data(name: &str) -> PathBuf {
 }
 
 /// A trace that was made into a bundle, and what is asked of it.
-struct Made {
+struct ImportedTrace {
     _room: tempfile::TempDir,
     bundle: Bundle,
     converted: Converted,
 }
 
-fn made(trace: &Path) -> Made {
+fn made(trace: &Path) -> ImportedTrace {
     let room = tempfile::tempdir().expect("a directory");
     let directory = room.path().join("bundle");
     let converted = import(trace, &directory, None, CycleOptions::default()).expect("converted");
     let bundle = Bundle::open(&directory).expect("a bundle");
-    Made { _room: room, bundle, converted }
+    ImportedTrace { _room: room, bundle, converted }
 }
 
-fn of_text(text: &str) -> Made {
+fn of_text(text: &str) -> ImportedTrace {
     let room = tempfile::tempdir().expect("a directory");
     let path = room.path().join("trace.txt");
     std::fs::write(&path, text).expect("written");
     made(&path)
 }
 
-impl Made {
+impl ImportedTrace {
     fn explained(&self, wanted: &Wanted) -> Explanations {
         let found = explained::open(&self.bundle, wanted).expect("explained");
         assert!(found.samples.iter().all(Explained::adds_up));
@@ -122,7 +122,7 @@ fn a_marked_moment_is_in_the_head_with_its_causes_and_what_to_do() {
     let made = made(&data("ends-at-the-marker.txt"));
     let summary = punctual_stats::summarize(&made.bundle);
     let explained = explained::of_answer(&made.bundle, &summary);
-    let evidence = answer::Evidence { explained, replayed: None };
+    let evidence = answer::AnswerEvidence { explained, replayed: None };
     let answer = answer::of(&summary, &evidence, &Rules::default());
     let delayed = answer.delayed_by.expect("its causes");
     assert_eq!((delayed.series.as_deref(), delayed.samples), (Some("cyclictest/marked"), 1));
@@ -143,7 +143,7 @@ fn noises_are_the_originators_of_an_osnoise_sample_and_the_rest_is_not_named() {
     assert_eq!(sample.explanation.moment.as_ref().map(|of| of.noises.len()), Some(5));
 }
 
-fn cyclictest() -> Made {
+fn cyclictest() -> ImportedTrace {
     let room = tempfile::tempdir().expect("a directory");
     let path = room.path().join("perf.data");
     let mut file = std::fs::File::create(&path).expect("a file");

@@ -4,7 +4,9 @@
 
 use punctual_core::event::{Group, InterfaceName, Tid};
 use punctual_core::{Event, EventKind, MonotonicNs, Names};
-use punctual_explain::explain::{Kind, LatencyInterval, Received, Socket, WakeUp, Waker, explain};
+use punctual_explain::explain::{
+    LatencyInterval, ReceivedPacket, Socket, StartKind, WakeUp, Waker, explain,
+};
 use punctual_explain::gaps::Gaps;
 use punctual_explain::threads::Coverage;
 use punctual_report::sentence::explain::wake_ups;
@@ -25,7 +27,8 @@ fn wakeups(text: &str, receiver: u32) -> (Vec<WakeUp>, Vec<String>, Names) {
         |event: &&Event| matches!(event.what, EventKind::Switch { .. }) && event.tid == tid;
     let woke = events.iter().rfind(runs).expect("it ran");
     let due = events.iter().filter(leaves).find(|event| event.at < woke.at).expect("it slept").at;
-    let interval = LatencyInterval { tid, cpu: woke.cpu, due, woke: woke.at, kind: Kind::Interval };
+    let interval =
+        LatencyInterval { tid, cpu: woke.cpu, due, woke: woke.at, kind: StartKind::Interval };
     let coverage = Coverage::of(&facts.recorded, &facts.names);
     let explanation = explain(interval, &events, &coverage, &Gaps::default());
     assert!(explanation.adds_up(), "{explanation:#?}");
@@ -44,7 +47,7 @@ fn a_packet_of_the_sender_is_followed_through_its_softirq_to_the_socket() {
     assert_eq!(steps[0].by.name(&names), "sender");
     assert_eq!((packet.irq, packet.delivery), (None, Some(at(63_205_528_749))));
     let device = InterfaceName::of(b"vethB");
-    assert_eq!(packet.received, Some(Received { at: at(63_205_528_754), device, bytes: 70 }));
+    assert_eq!(packet.received, Some(ReceivedPacket { at: at(63_205_528_754), device, bytes: 70 }));
     let socket = Socket { at: at(63_205_528_771), family: 2, protocol: 17 };
     assert_eq!((packet.socket, socket.name()), (Some(socket), "UDP".to_owned()));
     assert_eq!(packet.poll, Some((at(63_205_528_791), 1)));

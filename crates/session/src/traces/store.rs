@@ -1,11 +1,11 @@
 //! Stores the events of a trace as the recording of a bundle.
 
-use super::{About, TraceReader};
+use super::{TraceExtent, TraceReader};
 use crate::exit::Failure;
-use crate::recording::{Progress, Sources};
+use crate::recording::{RecordingProgress, Sources};
 use punctual_bundle::RecordingWriter;
 use punctual_bundle::recording::{Encoding, Keeps, LaneWriter, RecordingDocument};
-use punctual_core::event::{Names, Recorded, Source};
+use punctual_core::event::{Names, Recorded, RecordedSource};
 use punctual_core::{Event, Missing, MonotonicNs};
 use punctual_record::wire;
 use std::collections::BTreeMap;
@@ -26,7 +26,7 @@ pub(super) fn store(
     let begun = Recorded::without_events("a trace", MonotonicNs(0));
     let document = RecordingDocument::new(Keeps::All, begun, Names::default());
     let writer = RecordingWriter::create(directory, &document).map_err(Failure::failed)?;
-    let mut store = Store::new(writer.lane(0, None));
+    let mut store = TraceStore::new(writer.lane(0, None));
     let mut cut_off = None;
     while let Some(event) = trace.next_event() {
         match event {
@@ -38,7 +38,7 @@ pub(super) fn store(
         }
     }
     store.flush()?;
-    let About { mut recorded, names, seen } = trace.about();
+    let TraceExtent { mut recorded, names, seen } = trace.about();
     let is_end = |missing: &Missing| matches!(missing, Missing::End { .. });
     let known = recorded.missing.iter().any(is_end);
     recorded.missing.extend(cut_off.filter(|_| !known).map(|why| Missing::End { why }));
@@ -55,21 +55,21 @@ pub(super) fn store(
     Ok(seen)
 }
 
-struct Store {
+struct TraceStore {
     lane: LaneWriter,
     sources: Sources,
-    progress: Progress,
+    progress: RecordingProgress,
     numbers: BTreeMap<u16, u32>,
     pending: BTreeMap<u16, Vec<u8>>,
     buffered: usize,
 }
 
-impl Store {
-    fn new(lane: LaneWriter) -> Store {
-        Store {
+impl TraceStore {
+    fn new(lane: LaneWriter) -> TraceStore {
+        TraceStore {
             lane,
             sources: Sources::default(),
-            progress: Progress::default(),
+            progress: RecordingProgress::default(),
             numbers: BTreeMap::new(),
             pending: BTreeMap::new(),
             buffered: 0,
@@ -89,7 +89,7 @@ impl Store {
         for (cpu, records) in &mut self.pending {
             let number = *self.numbers.entry(*cpu).or_insert_with(|| {
                 let (name, cpu) = (format!("cpu {cpu}"), Some(*cpu));
-                self.sources.add(Source { name, cpu, recorded: 0, lost: 0, torn: 0 })
+                self.sources.add(RecordedSource { name, cpu, recorded: 0, lost: 0, torn: 0 })
             });
             let lane = Some(&mut self.lane);
             self.sources

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::explained::{self, Wanted};
-use punctual_core::event::{Source, TaskName, TaskState, Tid};
+use punctual_core::event::{RecordedSource, TaskName, TaskState, Tid};
 use punctual_core::{EventKind, MonotonicNs, Nanos};
 
 /// A real-time thread that sleeps for every millisecond; each tenth time it queues behind another.
@@ -61,22 +61,27 @@ impl TraceReader for Script {
         self.events.next().map(Ok)
     }
 
-    fn about(&self) -> About {
+    fn about(&self) -> TraceExtent {
         let mut names = Names::default();
         for (tid, comm) in [(SERVO, "servo"), (HOG, "hog")] {
             let name = TaskName { process: tid, comm: comm.to_owned(), scheduling: None };
             names.tasks.insert(Tid(tid), name);
         }
         names.syscalls.insert(NANOSLEEP, "clock_nanosleep".to_owned());
-        let source =
-            Source { name: "cpu 0".to_owned(), cpu: Some(0), recorded: 0, lost: 0, torn: 0 };
+        let source = RecordedSource {
+            name: "cpu 0".to_owned(),
+            cpu: Some(0),
+            recorded: 0,
+            lost: 0,
+            torn: 0,
+        };
         let recorded = Recorded {
             ended: self.end,
             groups: self.groups.clone(),
             sources: vec![source],
             ..Recorded::without_events("a script", MonotonicNs(0))
         };
-        About { recorded, names, seen: BTreeMap::new() }
+        TraceExtent { recorded, names, seen: BTreeMap::new() }
     }
 }
 
@@ -285,7 +290,7 @@ fn a_truncated_trace_is_imported_up_to_the_error() {
                 None => (!std::mem::replace(&mut self.1, true)).then(|| Err("cut off".to_owned())),
             }
         }
-        fn about(&self) -> About {
+        fn about(&self) -> TraceExtent {
             self.0.about()
         }
     }

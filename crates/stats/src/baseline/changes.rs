@@ -2,7 +2,7 @@
 //! returned.
 
 use super::effect::{chance_of_above, median};
-use super::{Figure, Judged, Known, LEAST, Step, leap, news, shift};
+use super::{LEAST, LevelStep, NewestJudgement, RunFigures, RunJudgement, leap, news, shift};
 use std::ops::Range;
 
 /// Numbers of newest runs by which a return is tested.
@@ -16,14 +16,14 @@ const LONGER: usize = 5;
 
 /// The changes after a run, with figures by index.
 #[derive(Clone, PartialEq, Debug, Default)]
-pub struct Changes {
+pub struct RunChanges {
     /// The first run of each new level.
     open: Vec<(usize, usize)>,
     /// Long levels that are over: they are no reference for later runs.
     over: Vec<(usize, Range<usize>)>,
 }
 
-impl Changes {
+impl RunChanges {
     /// Takes the worse figures of a run, with the first run of their new levels.
     pub fn found_in(&mut self, run: usize, open: Vec<(usize, usize)>) {
         let inside = |(_, at): &(usize, usize)| 0 < *at && *at <= run;
@@ -39,27 +39,28 @@ impl Changes {
     }
 
     /// Judges the newest of these runs, and updates the changes.
-    pub fn judge(&mut self, figures: &[Figure]) -> Judged {
+    pub fn judge(&mut self, figures: &[RunFigures]) -> RunJudgement {
         let runs = figures.iter().map(|figure| figure.values.len()).max().unwrap_or(0);
         let known = self.known(figures, runs);
         if known.worse.is_empty() && (runs <= LEAST || figures.is_empty()) {
-            return Judged::TooFew((LEAST + 1).saturating_sub(runs).max(1));
+            return RunJudgement::TooFew((LEAST + 1).saturating_sub(runs).max(1));
         }
         let open = known.worse.iter().map(|step| (step.figure, step.at)).collect();
         self.found_in(runs.saturating_sub(1), open);
-        Judged::Known(known)
+        RunJudgement::Known(known)
     }
 
-    fn known(&self, figures: &[Figure], runs: usize) -> Known {
+    fn known(&self, figures: &[RunFigures], runs: usize) -> NewestJudgement {
         let masked = self.masked(figures);
-        let mut known = Known::default();
+        let mut known = NewestJudgement::default();
         let mut add = |figure: usize, at: usize| {
             let shift = shift(&masked[figure], at, runs);
-            known.worse.push(Step { figure, at, shift });
+            known.worse.push(LevelStep { figure, at, shift });
         };
         let has_both = |(place, at): &&(usize, usize)| {
-            let of =
-                |range| masked.get(*place).is_some_and(|of: &Figure| !of.known(range).is_empty());
+            let of = |range| {
+                masked.get(*place).is_some_and(|of: &RunFigures| !of.known(range).is_empty())
+            };
             of(0..*at) && of(*at..runs)
         };
         let open: Vec<_> = self.open.iter().filter(has_both).copied().collect();
@@ -72,7 +73,7 @@ impl Changes {
         // A figure with an open change or a return in this run is not tested again.
         let is_open = |place: &usize| open.iter().any(|(of, _)| of == place);
         let places: Vec<usize> = (0..figures.len()).filter(|place| !is_open(place)).collect();
-        let watched: Vec<Figure> = places.iter().map(|place| masked[*place].clone()).collect();
+        let watched: Vec<RunFigures> = places.iter().map(|place| masked[*place].clone()).collect();
         let (leapt, mut leaps) = leap::leaps(&watched);
         let mut found = news(&watched);
         found.retain(|(place, _)| !leapt.iter().any(|(of, _)| of == place));
@@ -82,11 +83,11 @@ impl Changes {
         found.into_iter().for_each(|(place, at)| add(places[place], at));
         leaps.iter_mut().for_each(|leap| leap.figure = places[leap.figure]);
         known.worse.sort_by_key(|step| step.figure);
-        Known { leaps, ..known }
+        NewestJudgement { leaps, ..known }
     }
 
     /// The figures without the levels that are over.
-    fn masked(&self, figures: &[Figure]) -> Vec<Figure> {
+    fn masked(&self, figures: &[RunFigures]) -> Vec<RunFigures> {
         let mut figures = figures.to_vec();
         for (place, runs) in &self.over {
             let values = figures.get_mut(*place).and_then(|of| of.values.get_mut(runs.clone()));
@@ -99,7 +100,7 @@ impl Changes {
 /// Whether the newest runs, few or many, are below the middle of the level before `at` and the one
 /// from there to them, with a false alarm rate of 1 in 10,000. The levels are assumed to be as near
 /// as their medians allow: the first runs of a detected change are those that happened to be high.
-fn has_returned(figure: &Figure, at: usize) -> bool {
+fn has_returned(figure: &RunFigures, at: usize) -> bool {
     let (runs, before) = (figure.values.len(), figure.known(0..at));
     let Some([_, highest]) = around_median(&before, 0.82) else { return false };
     RETURNS.iter().any(|count| {

@@ -1,13 +1,13 @@
 //! The distance of one level from another, and the smallest step that a history can show.
 
 use super::scan::{Scored, above, bursts, news_of};
-use super::{Figure, LEAST, OF_LEVELS, ORDERS, SEED, WITHIN};
+use super::{LEAST, OF_LEVELS, ORDERS, RunFigures, SEED, WITHIN};
 use crate::probability::{normal, normal_upper};
 use crate::{Random, median_of_sorted};
 
 /// The distance of a new level from the previous one, with its 95 % interval.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Shift {
+pub struct LevelShift {
     /// The median of the previous level.
     pub before: f64,
     /// The median of the new level.
@@ -30,7 +30,7 @@ const DRAWS: usize = 100;
 const HALVINGS: usize = 32;
 
 /// The shift from the runs before `at` to those from `at` to `end`.
-pub fn shift(figure: &Figure, at: usize, end: usize) -> Shift {
+pub fn shift(figure: &RunFigures, at: usize, end: usize) -> LevelShift {
     between(&figure.known(0..at), &figure.known(at..end), figure.is_time)
 }
 
@@ -41,7 +41,7 @@ pub fn have_ratios(before: &[f64], now: &[f64]) -> bool {
 }
 
 /// The shift from one level to another.
-pub fn between(before: &[f64], now: &[f64], is_time: bool) -> Shift {
+pub fn between(before: &[f64], now: &[f64], is_time: bool) -> LevelShift {
     let is_ratio = is_time && have_ratios(before, now);
     let of = |a: f64, b: f64| if is_ratio { b / a } else { (b - a).clamp(f64::MIN, f64::MAX) };
     let mut pairs: Vec<f64> =
@@ -54,7 +54,7 @@ pub fn between(before: &[f64], now: &[f64], is_time: bool) -> Shift {
     let last = pairs.len().saturating_sub(1);
     let end = |place: usize| pairs.get(place.min(last)).copied().unwrap_or(f64::NAN);
     let interval = [end(least), end(last - least.min(last))];
-    Shift {
+    LevelShift {
         before: median(before),
         now: median(now),
         by: median_of_sorted(&pairs).unwrap_or(f64::NAN),
@@ -79,7 +79,7 @@ pub fn chance_of_above(before: &[f64], now: &[f64]) -> f64 {
 /// five runs must be worse so that it is detected within them in 98 % of cases, as a factor or a
 /// difference. `None` with too few runs, or if no step is. The further runs are drawn from the
 /// history itself.
-pub fn smallest_step(figures: &[Figure], place: usize) -> Option<f64> {
+pub fn smallest_step(figures: &[RunFigures], place: usize) -> Option<f64> {
     let figure = figures.get(place)?;
     let known: Vec<f64> =
         figure.values.iter().copied().flatten().filter(|value| value.is_finite()).collect();

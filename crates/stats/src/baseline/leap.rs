@@ -4,7 +4,7 @@
 //! 1/(n + 1), and the newest k of n + k are the k highest with k! n!/(n + k)!. They decide if that
 //! is within the share of the false alarm rate for leaps.
 
-use super::{FALSE_ALARMS, Figure, LEAST, OF_LEAPS, scan};
+use super::{FALSE_ALARMS, LEAST, OF_LEAPS, RunFigures, scan};
 
 /// A figure whose newest runs are outside of everything before, by more than any two consecutive
 /// runs differed.
@@ -23,7 +23,7 @@ pub struct Leap {
 }
 
 /// The figures that leapt: the deciding ones as pairs of index and start, and the others.
-pub fn leaps(figures: &[Figure]) -> (Vec<(usize, usize)>, Vec<Leap>) {
+pub fn leaps(figures: &[RunFigures]) -> (Vec<(usize, usize)>, Vec<Leap>) {
     let (mut decide, mut leaps) = (Vec::new(), Vec::new());
     for (place, figure) in figures.iter().enumerate() {
         let Some((mut leap, newest)) = leap(figure, place) else { continue };
@@ -49,7 +49,7 @@ pub fn needed(before: usize, part: f64) -> usize {
 }
 
 /// The leap of a figure, and the number of consecutive runs with it.
-fn leap(figure: &Figure, place: usize) -> Option<(Leap, usize)> {
+fn leap(figure: &RunFigures, place: usize) -> Option<(Leap, usize)> {
     let known: Vec<(usize, f64)> = figure
         .values
         .iter()

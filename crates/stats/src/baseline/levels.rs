@@ -1,13 +1,13 @@
 //! The levels of a whole history in retrospect: the changes of each figure, either way.
 
 use super::scan::{division, refined};
-use super::{FALSE_ALARMS, Figure, SEED};
+use super::{FALSE_ALARMS, RunFigures, SEED};
 use crate::{Random, median_of_sorted};
 use std::ops::Range;
 
 /// Runs between two changes of one figure.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Level {
+pub struct FigureLevel {
     /// The indices of its runs.
     pub runs: Range<usize>,
     /// The median of the figure over them; `None` if no run has it.
@@ -22,7 +22,7 @@ const NO_NEWS: f64 = 2.2;
 /// The levels of each figure in order. The history is divided where its scores differ most, and
 /// each part again, as long as random orders divide as well in at most 1 % of cases, over all
 /// figures (binary segmentation, Scott and Knott, 1974).
-pub fn levels(figures: &[Figure]) -> Vec<Vec<Level>> {
+pub fn levels(figures: &[RunFigures]) -> Vec<Vec<FigureLevel>> {
     let chance = FALSE_ALARMS / figures.len().max(1) as f64;
     let divided = figures.iter().map(|figure| {
         let mut random = Random::seeded(SEED);
@@ -36,7 +36,7 @@ pub fn levels(figures: &[Figure]) -> Vec<Vec<Level>> {
 }
 
 fn divide(
-    figure: &Figure,
+    figure: &RunFigures,
     runs: Range<usize>,
     chance: f64,
     begins: &mut Vec<usize>,
@@ -71,8 +71,8 @@ fn shuffle(values: &mut [Option<f64>], random: &mut Random) {
 }
 
 /// The level of these runs.
-pub fn level(figure: &Figure, runs: Range<usize>) -> Level {
+pub fn level(figure: &RunFigures, runs: Range<usize>) -> FigureLevel {
     let mut known = figure.known(runs.clone());
     known.sort_by(f64::total_cmp);
-    Level { runs, median: median_of_sorted(&known) }
+    FigureLevel { runs, median: median_of_sorted(&known) }
 }

@@ -1,6 +1,6 @@
 //! Converts the records of runs to figures, and the results back.
 
-use super::{Changes, Figure, Judged, LEAST, Leap, Step, smallest_step};
+use super::{LEAST, Leap, LevelStep, RunChanges, RunFigures, RunJudgement, smallest_step};
 use punctual_bundle::baseline::{
     BaselineRun, FoundChange, HeldAgainst, KeptFigure, LeapingFigure, SmallestStep, WorseFigure,
 };
@@ -61,7 +61,7 @@ fn of_series(place: &str, series: &SeriesSummary, all: &mut Vec<KeptFigure>) {
 
 /// The figures of these runs, oldest first. One that the newest run lacks is dropped, unless it was
 /// worse in the previous run.
-pub fn figures(runs: &[&BaselineRun]) -> Vec<Figure> {
+pub fn figures(runs: &[&BaselineRun]) -> Vec<RunFigures> {
     let Some((newest, before)) = runs.split_last() else { return Vec::new() };
     let by_name: Vec<BTreeMap<&str, &KeptFigure>> = runs
         .iter()
@@ -73,7 +73,7 @@ pub fn figures(runs: &[&BaselineRun]) -> Vec<Figure> {
             value.filter(|value| value.abs() <= LARGEST)
         };
         let values = by_name.iter().map(value).collect();
-        Figure { name: kept.name.clone(), values, is_time: kept.is_time, is_main: kept.is_main }
+        RunFigures { name: kept.name.clone(), values, is_time: kept.is_time, is_main: kept.is_main }
     };
     let open = before.last().and_then(|run| run.found.as_ref()).into_iter().flatten();
     let lacking = open.filter_map(|change| {
@@ -91,15 +91,17 @@ pub fn hold(before: &[BaselineRun], this: &BaselineRun) -> HeldAgainst {
     let mut held = HeldAgainst { runs: before.len() as u64, ..HeldAgainst::default() };
     match changes_before(before, &figures).judge(&figures) {
         // Without any figure, no more runs are needed and nothing is met.
-        Judged::TooFew(_) => held.missing = (LEAST.saturating_sub(before.len())).max(1) as u64,
-        Judged::Known(known) => {
+        RunJudgement::TooFew(_) => {
+            held.missing = (LEAST.saturating_sub(before.len())).max(1) as u64
+        }
+        RunJudgement::Known(known) => {
             held.worse = known.worse.iter().map(|step| worse(&runs, &figures, step)).collect();
             held.leaps = known.leaps.iter().map(|leap| leaping(&figures, leap)).collect();
         }
     }
     if held.missing == 0 {
         held.smallest = figures.iter().position(|figure| figure.is_main).and_then(|place| {
-            let Figure { name, is_time, .. } = figures[place].clone();
+            let RunFigures { name, is_time, .. } = figures[place].clone();
             let by = smallest_step(&figures, place)?;
             Some(SmallestStep { figure: name, by, is_time })
         });
@@ -109,8 +111,8 @@ pub fn hold(before: &[BaselineRun], this: &BaselineRun) -> HeldAgainst {
 
 /// The changes that the last of these runs left open: from its record if possible, else judged
 /// again.
-fn changes_before(before: &[BaselineRun], figures: &[Figure]) -> Changes {
-    let mut changes = Changes::default();
+fn changes_before(before: &[BaselineRun], figures: &[RunFigures]) -> RunChanges {
+    let mut changes = RunChanges::default();
     for (number, run) in before.iter().enumerate() {
         let place = |found: &FoundChange| {
             let place = figures.iter().position(|figure| figure.name == found.figure)?;
@@ -124,11 +126,11 @@ fn changes_before(before: &[BaselineRun], figures: &[Figure]) -> Changes {
                 changes.found_in(number, open);
             }
             None if number >= LEAST && before.len() - number <= JUDGED_AGAIN => {
-                let until = |figure: &Figure| Figure {
+                let until = |figure: &RunFigures| RunFigures {
                     values: figure.values[..=number].to_vec(),
                     ..figure.clone()
                 };
-                changes.judge(&figures.iter().map(until).collect::<Vec<Figure>>());
+                changes.judge(&figures.iter().map(until).collect::<Vec<RunFigures>>());
             }
             _ => {}
         }
@@ -136,8 +138,8 @@ fn changes_before(before: &[BaselineRun], figures: &[Figure]) -> Changes {
     changes
 }
 
-fn leaping(figures: &[Figure], leap: &Leap) -> LeapingFigure {
-    let Figure { name, is_time, .. } = figures[leap.figure].clone();
+fn leaping(figures: &[RunFigures], leap: &Leap) -> LeapingFigure {
+    let RunFigures { name, is_time, .. } = figures[leap.figure].clone();
     LeapingFigure {
         figure: name,
         runs: leap.before as u64,
@@ -149,7 +151,7 @@ fn leaping(figures: &[Figure], leap: &Leap) -> LeapingFigure {
     }
 }
 
-fn worse(runs: &[&BaselineRun], figures: &[Figure], step: &Step) -> WorseFigure {
+fn worse(runs: &[&BaselineRun], figures: &[RunFigures], step: &LevelStep) -> WorseFigure {
     let figure = &figures[step.figure];
     WorseFigure {
         figure: figure.name.clone(),

@@ -1,7 +1,7 @@
 //! The evidence for a new level, over all figures and all numbers of newest runs.
 
 use super::bursts::burst;
-use super::{Figure, LEAST, WITHIN};
+use super::{LEAST, RunFigures, WITHIN};
 use crate::Random;
 use crate::probability::{normal, normal_upper};
 use std::ops::Range;
@@ -32,7 +32,7 @@ const NO_NEWS: f64 = 2.5;
 
 /// The evidence for a new level of a figure.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Found {
+pub struct LevelEvidence {
     pub figure: usize,
     /// The logarithm of its share of the false alarm rate over its own probability.
     pub news: f64,
@@ -61,7 +61,7 @@ pub struct Orders {
 }
 
 impl Scored {
-    pub fn of(figures: &[Figure]) -> Scored {
+    pub fn of(figures: &[RunFigures]) -> Scored {
         let runs = figures.iter().map(|figure| figure.values.len()).max().unwrap_or(0);
         let scores: Vec<Vec<f64>> = figures.iter().map(|figure| scores(&figure.values)).collect();
         let watched = windows(runs);
@@ -69,7 +69,7 @@ impl Scored {
         let windows: Vec<usize> = watched.iter().map(|(window, _)| *window).collect();
         // The newest runs may be a new level: bursts are estimated from earlier ones.
         let old = |window: usize| runs.saturating_sub(window.max(WITHIN));
-        let of_figure = |figure: &Figure| -> Vec<f64> {
+        let of_figure = |figure: &RunFigures| -> Vec<f64> {
             let before = |window: usize| &figure.values[..old(window).min(figure.values.len())];
             windows.iter().map(|window| burst(before(*window), *window)).collect()
         };
@@ -133,12 +133,12 @@ impl Scored {
     }
 
     /// For each figure the window with most evidence.
-    pub fn found(&self, orders: &Orders) -> Vec<Found> {
+    pub fn found(&self, orders: &Orders) -> Vec<LevelEvidence> {
         let observed = self.observed();
         let of_figure = |figure: usize| {
             let cells = figure * self.windows.len()..(figure + 1) * self.windows.len();
             let news = cells.map(|cell| orders.news_by(cell, observed[cell]));
-            Some(Found { figure, news: news.reduce(f64::max)? })
+            Some(LevelEvidence { figure, news: news.reduce(f64::max)? })
         };
         (0..self.scores.len()).filter_map(of_figure).collect()
     }
@@ -154,21 +154,26 @@ fn windows(runs: usize) -> Vec<(usize, f64)> {
 }
 
 /// The logarithms of the shares of one figure's windows.
-fn parts(figures: &[Figure], place: usize, windows: &[(usize, f64)]) -> Vec<f64> {
+fn parts(figures: &[RunFigures], place: usize, windows: &[(usize, f64)]) -> Vec<f64> {
     let all = windows.iter().map(|one| one.1).sum::<f64>();
     let own = part(figures, place);
     windows.iter().map(|(_, part)| (part * own / all).ln()).collect()
 }
 
 /// The share of one figure.
-pub fn part(figures: &[Figure], place: usize) -> f64 {
-    let of = |figure: &Figure| if figure.is_main { OF_MAIN } else { 1.0 };
+pub fn part(figures: &[RunFigures], place: usize) -> f64 {
+    let of = |figure: &RunFigures| if figure.is_main { OF_MAIN } else { 1.0 };
     of(&figures[place]) / figures.iter().map(of).sum::<f64>()
 }
 
 /// The maximum evidence in these runs for one of the figures, by the normal distribution. `bursts`
 /// are those of the windows, at least as many as these runs have.
-pub fn news_of(figures: &[Figure], place: usize, values: &[Option<f64>], bursts: &[f64]) -> f64 {
+pub fn news_of(
+    figures: &[RunFigures],
+    place: usize,
+    values: &[Option<f64>],
+    bursts: &[f64],
+) -> f64 {
     let watched = windows(values.len());
     let scores = scores(values);
     let sizes = watched.iter().zip(bursts).map(|((window, _), burst)| {

@@ -1,12 +1,12 @@
 //! Histories with known truth, for the table of docs/notes/error-rates.md and the tests.
 
-use super::{Changes, Figure, Judged, LEAST, WITHIN, judge};
+use super::{LEAST, RunChanges, RunFigures, RunJudgement, WITHIN, judge};
 use crate::Random;
 use crate::probability::normal_upper;
 
 /// The noise of the figures from run to run.
 #[derive(Clone, Debug)]
-pub enum Noise {
+pub enum SimulatedNoise {
     /// Normally distributed logarithms of the figures, correlated like median, p99 and p99.9 of one
     /// run.
     Normal,
@@ -22,23 +22,23 @@ pub enum Noise {
     },
 }
 
-impl Noise {
+impl SimulatedNoise {
     /// Reads the lines of fixtures/baselines/runs.tsv; `None` if one is invalid.
-    pub fn recorded(text: &str, stretch: usize) -> Option<Noise> {
+    pub fn recorded(text: &str, stretch: usize) -> Option<SimulatedNoise> {
         let lines = text.lines().filter(|line| !line.starts_with('#'));
         let row = |line: &str| -> Option<Vec<f64>> {
             let figures = line.split('\t').take(FIGURES).map(|word| word.parse().ok());
             figures.collect::<Option<Vec<f64>>>().filter(|row| row.len() == FIGURES)
         };
         let rows: Vec<Vec<f64>> = lines.map(row).collect::<Option<_>>()?;
-        (!rows.is_empty()).then_some(Noise::Recorded { rows, stretch: stretch.max(1) })
+        (!rows.is_empty()).then_some(SimulatedNoise::Recorded { rows, stretch: stretch.max(1) })
     }
 }
 
 /// The simulated machine.
 #[derive(Clone, Debug)]
-pub struct Machine {
-    pub noise: Noise,
+pub struct SimulatedMachine {
+    pub noise: SimulatedNoise,
     pub runs: usize,
     /// The step of the second figure after the last run, in standard deviations of its logarithm in
     /// this history.
@@ -47,7 +47,7 @@ pub struct Machine {
 
 /// The result of a simulation.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
-pub struct Simulated {
+pub struct SimulationResult {
     /// Judged runs without a change.
     pub judged: usize,
     /// Those that were called worse.
@@ -62,11 +62,16 @@ pub struct Simulated {
 const FIGURES: usize = 4;
 
 /// Simulates histories; one in `every` runs without a change is judged.
-pub fn simulate(machine: &Machine, histories: usize, every: usize, seed: u64) -> Simulated {
+pub fn simulate(
+    machine: &SimulatedMachine,
+    histories: usize,
+    every: usize,
+    seed: u64,
+) -> SimulationResult {
     let mut random = Random::seeded(seed);
-    let mut total = Simulated::default();
+    let mut total = SimulationResult::default();
     for _ in 0..histories {
-        let mut rows = Rows { noise: &machine.noise, place: 0, random: &mut random };
+        let mut rows = SimulatedRows { noise: &machine.noise, place: 0, random: &mut random };
         let mut all: Vec<Vec<f64>> = (0..machine.runs).map(|_| rows.next()).collect();
         for judged in ((LEAST + 1)..=machine.runs).step_by(every) {
             total.judged += 1;
@@ -100,15 +105,15 @@ pub struct Quiet {
     pub leaps: usize,
 }
 
-pub fn quiet(noise: &Noise, histories: usize, runs: usize, seed: u64) -> Quiet {
+pub fn quiet(noise: &SimulatedNoise, histories: usize, runs: usize, seed: u64) -> Quiet {
     let mut random = Random::seeded(seed);
     let mut total = Quiet::default();
     for _ in 0..histories {
-        let mut rows = Rows { noise, place: 0, random: &mut random };
+        let mut rows = SimulatedRows { noise, place: 0, random: &mut random };
         let all: Vec<Vec<f64>> = (0..runs).map(|_| rows.next()).collect();
-        let (mut changes, mut was) = (Changes::default(), 0);
+        let (mut changes, mut was) = (RunChanges::default(), 0);
         for end in (LEAST + 1)..=runs {
-            let Judged::Known(known) = changes.judge(&figures(&all[..end])) else { continue };
+            let RunJudgement::Known(known) = changes.judge(&figures(&all[..end])) else { continue };
             total.judged += 1;
             total.red += usize::from(!known.worse.is_empty());
             total.leaps += usize::from(!known.leaps.is_empty());
@@ -135,7 +140,7 @@ pub struct Followed {
 /// Follows histories with a step by this factor after `runs` runs, over `horizon` runs, and then as
 /// many after its end.
 pub fn follow(
-    noise: &Noise,
+    noise: &SimulatedNoise,
     runs: usize,
     factor: f64,
     histories: usize,
@@ -145,10 +150,10 @@ pub fn follow(
     let mut random = Random::seeded(seed);
     let mut total = Followed::default();
     for _ in 0..histories {
-        let mut rows = Rows { noise, place: 0, random: &mut random };
+        let mut rows = SimulatedRows { noise, place: 0, random: &mut random };
         let mut all: Vec<Vec<f64>> = (0..runs).map(|_| rows.next()).collect();
-        let mut changes = Changes::default();
-        let mut next = |factor: f64, changes: &mut Changes| {
+        let mut changes = RunChanges::default();
+        let mut next = |factor: f64, changes: &mut RunChanges| {
             let mut row = rows.next();
             row[1] *= factor;
             all.push(row);
@@ -175,10 +180,10 @@ fn deviation(rows: &[Vec<f64>]) -> f64 {
     crate::dispersion::moments(&logs).map_or(0.0, |(_, variance)| variance.sqrt())
 }
 
-fn figures(rows: &[Vec<f64>]) -> Vec<Figure> {
+fn figures(rows: &[Vec<f64>]) -> Vec<RunFigures> {
     let width = rows.first().map_or(0, Vec::len);
     (0..width)
-        .map(|place| Figure {
+        .map(|place| RunFigures {
             name: String::new(),
             values: rows.iter().map(|row| Some(row[place])).collect(),
             is_time: place + 1 < FIGURES,
@@ -187,15 +192,15 @@ fn figures(rows: &[Vec<f64>]) -> Vec<Figure> {
         .collect()
 }
 
-struct Rows<'a> {
-    noise: &'a Noise,
+struct SimulatedRows<'a> {
+    noise: &'a SimulatedNoise,
     place: usize,
     random: &'a mut Random,
 }
 
-impl Rows<'_> {
+impl SimulatedRows<'_> {
     fn next(&mut self) -> Vec<f64> {
-        if let Noise::Recorded { rows, stretch } = self.noise {
+        if let SimulatedNoise::Recorded { rows, stretch } = self.noise {
             let is_new = self.place == 0 || self.random.below(*stretch) == 0;
             let place = if is_new { self.random.below(rows.len()) } else { self.place };
             self.place = (place + 1) % rows.len();
@@ -217,8 +222,8 @@ impl Rows<'_> {
     fn draw(&mut self) -> f64 {
         let mut normal = || normal_upper(self.random.unit());
         match self.noise {
-            Noise::Normal | Noise::Recorded { .. } => normal(),
-            Noise::Heavy => {
+            SimulatedNoise::Normal | SimulatedNoise::Recorded { .. } => normal(),
+            SimulatedNoise::Heavy => {
                 let z = normal();
                 let chi: f64 = (0..3).map(|_| normal().powi(2)).sum();
                 // Its variance is 3.

@@ -1,16 +1,16 @@
 use super::*;
 
-fn figure(values: &[f64]) -> Figure {
+fn figure(values: &[f64]) -> RunFigures {
     let values = values.iter().copied().map(Some).collect();
-    Figure { name: "timer p99".to_owned(), values, is_time: true, is_main: true }
+    RunFigures { name: "timer p99".to_owned(), values, is_time: true, is_main: true }
 }
 
-fn as_before() -> Judged {
-    Judged::Known(Known::default())
+fn as_before() -> RunJudgement {
+    RunJudgement::Known(NewestJudgement::default())
 }
 
-fn worse(judged: Judged) -> Vec<Step> {
-    let Judged::Known(known) = judged else { panic!("not judged") };
+fn worse(judged: RunJudgement) -> Vec<LevelStep> {
+    let RunJudgement::Known(known) = judged else { panic!("not judged") };
     assert!(!known.worse.is_empty(), "not noticed");
     known.worse
 }
@@ -22,10 +22,10 @@ fn quiet(count: usize) -> Vec<f64> {
 
 #[test]
 fn too_few_runs_report_how_many_more_are_needed() {
-    assert_eq!(judge(&[]), Judged::TooFew(LEAST + 1));
+    assert_eq!(judge(&[]), RunJudgement::TooFew(LEAST + 1));
     let mut runs = quiet(LEAST - 2);
     runs.push(1e9);
-    assert_eq!(judge(&[figure(&runs)]), Judged::TooFew(2));
+    assert_eq!(judge(&[figure(&runs)]), RunJudgement::TooFew(2));
 }
 
 #[test]
@@ -38,7 +38,7 @@ fn a_step_is_detected_with_its_position_and_size() {
     runs.extend([81_000.0, 82_500.0, 80_500.0]);
     let steps = worse(judge(&[figure(&runs)]));
     assert_eq!((steps.len(), steps[0].at), (1, 30));
-    let Shift { before, now, by, interval: [low, high], .. } = steps[0].shift;
+    let LevelShift { before, now, by, interval: [low, high], .. } = steps[0].shift;
     assert_eq!((before, now), (41_550.0, 80_750.0));
     assert!(low < by && by < high && (1.9..2.0).contains(&by), "{:?}", steps[0].shift);
 }
@@ -69,12 +69,12 @@ fn a_single_outlier_is_not_a_regression() {
 #[test]
 fn constant_and_unknown_figures_show_no_change() {
     let constant = figure(&[0.0; 40]);
-    let unknown = Figure { values: vec![None; 40], ..constant.clone() };
+    let unknown = RunFigures { values: vec![None; 40], ..constant.clone() };
     assert_eq!(judge(&[constant.clone(), unknown.clone()]), as_before());
     assert_eq!(smallest_step(&[unknown], 0), None);
     // Five runs with missed periods after forty without are a change.
     let values = constant.values.iter().copied().chain([Some(3.0); 5]).collect();
-    let missed = Figure { values, is_time: false, ..constant };
+    let missed = RunFigures { values, is_time: false, ..constant };
     let steps = worse(judge(&[missed]));
     assert_eq!((steps[0].shift.before, steps[0].shift.by), (0.0, 3.0));
 }
@@ -116,10 +116,13 @@ fn a_history_is_divided_into_its_levels() {
 #[test]
 fn steps_in_recorded_noise_are_detected_with_few_false_alarms() {
     let text = include_str!("../../../../fixtures/baselines/runs.tsv");
-    let noise = Noise::recorded(text, 1).expect("figures of runs");
-    assert!(Noise::recorded("1\t2\t3", 1).is_none() && Noise::recorded("", 1).is_none());
-    let machine = Machine { noise, runs: 40, step: 2.3 };
-    let Simulated { judged, false_alarms, steps, noticed } = simulate(&machine, 8, 9, 3);
+    let noise = SimulatedNoise::recorded(text, 1).expect("figures of runs");
+    assert!(
+        SimulatedNoise::recorded("1\t2\t3", 1).is_none()
+            && SimulatedNoise::recorded("", 1).is_none()
+    );
+    let machine = SimulatedMachine { noise, runs: 40, step: 2.3 };
+    let SimulationResult { judged, false_alarms, steps, noticed } = simulate(&machine, 8, 9, 3);
     assert!(judged == 32 && false_alarms <= 2, "{false_alarms} of {judged}");
     assert!(steps == 8 && noticed >= 6, "{noticed} of {steps}");
 }
@@ -128,15 +131,15 @@ fn steps_in_recorded_noise_are_detected_with_few_false_alarms() {
 /// much worse.
 #[test]
 fn steps_in_simulated_noise_are_detected_with_few_false_alarms() {
-    let machine = Machine { noise: Noise::Heavy, runs: 40, step: 2.3 };
-    let Simulated { judged, false_alarms, steps, noticed } = simulate(&machine, 12, 9, 3);
+    let machine = SimulatedMachine { noise: SimulatedNoise::Heavy, runs: 40, step: 2.3 };
+    let SimulationResult { judged, false_alarms, steps, noticed } = simulate(&machine, 12, 9, 3);
     assert!(judged == 48 && false_alarms <= 3, "{false_alarms} of {judged}");
     assert!(steps == 12 && noticed >= 10, "{noticed} of {steps}");
 }
 
 /// The answers to a history of one figure, run by run.
 fn followed(values: &[f64]) -> Vec<bool> {
-    let mut changes = Changes::default();
+    let mut changes = RunChanges::default();
     let until = |end| changes.judge(&[figure(&values[..end])]).is_worse();
     (1..=values.len()).map(until).collect()
 }
@@ -158,10 +161,10 @@ fn a_new_level_is_never_its_own_reference() {
 fn a_run_far_off_reports_how_many_more_runs_are_needed() {
     let far = |count: usize, before: usize| {
         let runs: Vec<f64> = quiet(before).into_iter().chain(vec![2e6; count]).collect();
-        let mut changes = Changes::default();
+        let mut changes = RunChanges::default();
         changes.judge(&[figure(&runs)])
     };
-    let Judged::Known(known) = far(1, 25) else { panic!("not judged") };
+    let RunJudgement::Known(known) = far(1, 25) else { panic!("not judged") };
     let [leap] = &known.leaps[..] else { panic!("{known:?}") };
     assert_eq!((leap.before, leap.more, known.worse.len()), (25, 1, 0));
     assert!(leap.is_ratio && (45.0..50.0).contains(&leap.by), "{leap:?}");
@@ -178,7 +181,7 @@ fn a_run_far_off_reports_how_many_more_runs_are_needed() {
 fn a_step_from_zero_is_a_difference_not_a_ratio() {
     let runs: Vec<f64> = vec![0.0; 20].into_iter().chain(vec![9_000.0; 6]).collect();
     let steps = worse(judge(&[figure(&runs)]));
-    let Shift { by, is_ratio, interval, .. } = steps[0].shift;
+    let LevelShift { by, is_ratio, interval, .. } = steps[0].shift;
     assert_eq!((by, is_ratio, interval), (9_000.0, false, [9_000.0; 2]));
 }
 
@@ -190,7 +193,7 @@ fn how_far_a_level_is_from_another_is_a_number_of_json() {
     for at in 0..n.pow(3) {
         let [a, b, c] = [at % n, at / n % n, at / n / n].map(|place| values[place]);
         for is_time in [true, false] {
-            let Shift { before, now, by, is_ratio, interval: [low, high] } =
+            let LevelShift { before, now, by, is_ratio, interval: [low, high] } =
                 effect::between(&[a, b], &[c, b], is_time);
             let all = [before, now, by, low, high];
             assert!(all.iter().all(|of| of.is_finite()), "{a} {b} {c}: {all:?}");
@@ -199,7 +202,9 @@ fn how_far_a_level_is_from_another_is_a_number_of_json() {
     }
     let leap = |newest: f64| {
         let runs = (0..25).map(|run| f64::from(run % 3) * 5e-324 + 5e-324).chain([newest]);
-        let Judged::Known(known) = judge(&[figure(&runs.collect::<Vec<_>>())]) else { panic!() };
+        let RunJudgement::Known(known) = judge(&[figure(&runs.collect::<Vec<_>>())]) else {
+            panic!()
+        };
         known.leaps
     };
     assert!(leap(1.0).iter().all(|leap| leap.by.is_finite()));
@@ -209,11 +214,11 @@ fn how_far_a_level_is_from_another_is_a_number_of_json() {
 #[test]
 fn a_step_that_was_found_stays() {
     let text = include_str!("../../../../fixtures/baselines/runs.tsv");
-    let recorded = Noise::recorded(text, 1).expect("figures of runs");
-    for (noise, factor) in [(Noise::Normal, 3.0), (recorded, 50.0)] {
+    let recorded = SimulatedNoise::recorded(text, 1).expect("figures of runs");
+    for (noise, factor) in [(SimulatedNoise::Normal, 3.0), (recorded, 50.0)] {
         let all = follow(&noise, 20, factor, 30, 40, 5);
         assert!(all.found == 30 && all.stayed == 30 && all.returns.len() == 30, "{all:?}");
     }
-    let Quiet { judged, onsets, .. } = super::quiet(&Noise::Normal, 6, 60, 7);
+    let Quiet { judged, onsets, .. } = super::quiet(&SimulatedNoise::Normal, 6, 60, 7);
     assert!(judged == 288 && onsets <= 4, "{onsets}");
 }

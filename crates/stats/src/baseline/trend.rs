@@ -1,7 +1,7 @@
 //! A whole history in retrospect.
 
 use super::levels::level as level_of;
-use super::{Level, changed, effect, figures, hold, levels};
+use super::{FigureLevel, changed, effect, figures, hold, levels};
 use punctual_bundle::baseline::{
     BaselineRun, HeldAgainst, TrendFigure, TrendHistory, TrendLevel, TrendRun,
 };
@@ -21,7 +21,7 @@ pub fn trend(runs: &[BaselineRun], from: usize) -> Option<TrendHistory> {
     for (figure, levels) in figures.iter().zip(&mut levels) {
         agree(figure, levels, &held, runs, first);
     }
-    let of_figure = |(figure, levels): (&super::Figure, &Vec<Level>)| TrendFigure {
+    let of_figure = |(figure, levels): (&super::RunFigures, &Vec<FigureLevel>)| TrendFigure {
         name: figure.name.clone(),
         is_time: figure.is_time,
         values: figure.values.clone(),
@@ -48,8 +48,8 @@ pub fn trend(runs: &[BaselineRun], from: usize) -> Option<TrendHistory> {
 /// Makes the newest levels agree with the answer: a worse figure has its new level from the run
 /// that the answer names, and another one has not risen since it was accepted.
 fn agree(
-    figure: &super::Figure,
-    levels: &mut Vec<Level>,
+    figure: &super::RunFigures,
+    levels: &mut Vec<FigureLevel>,
     held: &HeldAgainst,
     runs: &[BaselineRun],
     accepted: Option<usize>,
@@ -79,11 +79,11 @@ fn agree(
 
 fn level(
     runs: &[BaselineRun],
-    figure: &super::Figure,
-    levels: &[Level],
+    figure: &super::RunFigures,
+    levels: &[FigureLevel],
     place: usize,
 ) -> TrendLevel {
-    let known = |level: &Level| figure.known(level.runs.clone());
+    let known = |level: &FigureLevel| figure.known(level.runs.clone());
     let this = &levels[place];
     let before = place.checked_sub(1).map(|before| &levels[before]);
     let shift = before.map(|old| effect::between(&known(old), &known(this), figure.is_time));

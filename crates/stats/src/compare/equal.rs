@@ -2,9 +2,9 @@
 
 use super::GateResult;
 use super::index::Indexed;
-use super::run::Side;
+use super::run::SideRuns;
 use crate::dispersion::{block_length, inflation, mean};
-use crate::effect::{Estimate, Tested};
+use crate::effect::{EffectEstimate, Tested};
 use punctual_bundle::Series;
 use punctual_bundle::meta::EQUIVALENCE;
 use punctual_bundle::summary::VerdictWord;
@@ -35,7 +35,7 @@ fn refused(why: punctual_core::equivalence::EquivalenceError) -> String {
 /// The outcome of each margin; empty if no plan states one: nothing is then called equivalent.
 pub(super) fn judged(
     inputs: [(&Indexed, &str); 2],
-    [a, b]: [&Side; 2],
+    [a, b]: [&SideRuns; 2],
     side: usize,
     unequal: Option<&str>,
 ) -> Vec<GateResult> {
@@ -65,7 +65,7 @@ pub(super) fn judged(
 }
 
 /// From blocks of time with one run per side, else from runs.
-fn of_figure(of: &Equivalence, a: &Side, b: &Side) -> Result<Tested, &'static str> {
+fn of_figure(of: &Equivalence, a: &SideRuns, b: &SideRuns) -> Result<Tested, &'static str> {
     let sides = [a, b];
     let single = sides.iter().all(|side| side.runs.len() == 1);
     let values = sides.map(|side| match (single, side.runs.as_slice()) {
@@ -88,7 +88,7 @@ fn of_figure(of: &Equivalence, a: &Side, b: &Side) -> Result<Tested, &'static st
     };
     // Runs are independent of their neighbours; blocks of time may not be.
     let inflations = [&a, &b].map(|values| if single { inflation(values) } else { 1.0 });
-    let estimate = Estimate::of_sides([&a, &b], inflations)
+    let estimate = EffectEstimate::of_sides([&a, &b], inflations)
         .ok_or("two runs of each side at least have a spread")?;
     Ok(estimate.within(of.margin.ns(mean(&a))))
 }
@@ -122,17 +122,17 @@ fn reason(tested: &Tested) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::run::Run;
+    use super::super::run::ComparedRun;
     use super::*;
     use crate::Random;
 
-    fn side(random: &mut Random, runs: usize, shift: i64) -> Side {
+    fn side(random: &mut Random, runs: usize, shift: i64) -> SideRuns {
         let mut run = || {
             let samples: Vec<i64> =
                 (0..4_800).map(|_| shift + 10_000 + (random.unit() * 2_000.0) as i64).collect();
-            Run::of_samples(samples)
+            ComparedRun::of_samples(samples)
         };
-        Side::new((0..runs).map(|_| run()).collect())
+        SideRuns::new((0..runs).map(|_| run()).collect())
     }
 
     #[test]
@@ -144,8 +144,9 @@ mod tests {
                 side(&mut random, runs, 0),
                 side(&mut random, runs, 3_000),
             );
-            let verdict =
-                |text: &str, b: &Side| of_figure(&text.parse().unwrap(), &a, b).unwrap().verdict;
+            let verdict = |text: &str, b: &SideRuns| {
+                of_figure(&text.parse().unwrap(), &a, b).unwrap().verdict
+            };
             assert_eq!(verdict("median:5%", &b), VerdictWord::Met, "{runs}");
             assert_eq!(verdict("block-max:1us", &b), VerdictWord::Met, "{runs}");
             assert_eq!(verdict("median:5%", &c), VerdictWord::NotMet, "{runs}");
@@ -159,7 +160,7 @@ mod tests {
     fn too_few_samples_or_an_unpaired_single_run_are_not_tested() {
         let mut random = Random::seeded(22);
         let (one, two) = (side(&mut random, 1, 0), side(&mut random, 2, 0));
-        let few = Side::new(vec![Run::of_samples(vec![1; 20])]);
+        let few = SideRuns::new(vec![ComparedRun::of_samples(vec![1; 20])]);
         let margin = "median:5%".parse().unwrap();
         assert!(of_figure(&margin, &few, &few).unwrap_err().contains("order"));
         assert!(of_figure(&margin, &one, &two).unwrap_err().contains("two runs"));

@@ -7,9 +7,9 @@
 //! runs' maxima are compared by Student's t, as runs differ by more than their samples.
 
 use super::quantile::Interval;
-use super::run::Side;
+use super::run::SideRuns;
 use crate::dispersion::mean;
-use crate::effect::Estimate;
+use crate::effect::EffectEstimate;
 
 /// The maxima of two sides.
 #[derive(Debug)]
@@ -24,7 +24,7 @@ pub enum Extremes<'a> {
 
 impl Extremes<'_> {
     /// The maxima of two sides; `None` if one has no samples.
-    pub fn of<'a>(a: &'a Side, b: &'a Side) -> Option<Extremes<'a>> {
+    pub fn of<'a>(a: &'a SideRuns, b: &'a SideRuns) -> Option<Extremes<'a>> {
         if let ([a_run], [b_run]) = (a.runs.as_slice(), b.runs.as_slice()) {
             let some = !a_run.peaks.is_empty() && !b_run.peaks.is_empty();
             let counts = [a.measured_count() as f64, b.measured_count() as f64];
@@ -128,7 +128,7 @@ fn of_peaks([a, b]: [&[f64]; 2], [n_a, n_b]: [f64; 2], error: f64) -> Interval {
 }
 
 fn of_maxima([a, b]: &[Vec<f64>; 2], error: f64) -> Interval {
-    let Some(estimate) = Estimate::of_alike_sides([a, b]) else { return Interval::UNBOUNDED };
+    let Some(estimate) = EffectEstimate::of_alike_sides([a, b]) else { return Interval::UNBOUNDED };
     let [low, high] = estimate.interval(error);
     Interval { low, high }
 }

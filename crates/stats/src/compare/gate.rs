@@ -8,7 +8,7 @@ use std::str::FromStr;
 
 /// The outcome that must be shown.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Kind {
+pub enum GateKind {
     /// Fails if the other side is shown to be worse than the margin allows.
     FailIfWorse,
     /// Fails unless the other side is shown to be no worse than the margin allows.
@@ -17,8 +17,8 @@ pub enum Kind {
 
 /// A requirement on the difference of a figure.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Gate {
-    pub kind: Kind,
+pub struct DifferenceGate {
+    pub kind: GateKind,
     /// The figure: a percentile or the maximum.
     pub metric: Metric,
     /// The allowed regression.
@@ -27,7 +27,7 @@ pub struct Gate {
 
 /// A figure and a margin as written: `p99.9:10us`.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Limit {
+pub struct GateLimit {
     pub metric: Metric,
     /// The allowed regression.
     pub margin: Margin,
@@ -50,10 +50,10 @@ pub enum GateError {
     BadMargin(String),
 }
 
-impl FromStr for Limit {
+impl FromStr for GateLimit {
     type Err = GateError;
 
-    fn from_str(text: &str) -> Result<Limit, GateError> {
+    fn from_str(text: &str) -> Result<GateLimit, GateError> {
         let (metric, margin) = text.split_once(':').ok_or(GateError::NoMargin)?;
         let metric: Metric = metric.parse()?;
         if !matches!(metric, Metric::Percentile(_) | Metric::Max) {
@@ -61,28 +61,28 @@ impl FromStr for Limit {
         }
         let bad = || GateError::BadMargin(margin.trim().chars().take(40).collect());
         let margin = Margin::read(margin).ok_or_else(bad)?;
-        Ok(Limit { metric, margin })
+        Ok(GateLimit { metric, margin })
     }
 }
 
-impl Limit {
+impl GateLimit {
     /// As a gate: `fail-if-worse` or `require`.
-    pub fn gate(self, kind: Kind) -> Gate {
-        Gate { kind, metric: self.metric, margin: self.margin }
+    pub fn gate(self, kind: GateKind) -> DifferenceGate {
+        DifferenceGate { kind, metric: self.metric, margin: self.margin }
     }
 }
 
-impl fmt::Display for Gate {
+impl fmt::Display for DifferenceGate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = match self.kind {
-            Kind::FailIfWorse => "fail-if-worse",
-            Kind::Require => "require",
+            GateKind::FailIfWorse => "fail-if-worse",
+            GateKind::Require => "require",
         };
         write!(f, "{kind} {}:{}", self.metric, self.margin)
     }
 }
 
-impl Gate {
+impl DifferenceGate {
     /// The verdict from an interval of the difference, the deciding end, and the reason. `among` is
     /// the number of requirements of the kind.
     ///
@@ -98,7 +98,7 @@ impl Gate {
     ) -> (VerdictWord, Option<f64>, String) {
         let finite = |end: f64| end.is_finite().then_some(end);
         match self.kind {
-            Kind::FailIfWorse => {
+            GateKind::FailIfWorse => {
                 let low = interval((2.0 * error / among.max(1) as f64).min(1.0)).low;
                 match finite(low) {
                     None => (
@@ -116,7 +116,7 @@ impl Gate {
                     ),
                 }
             }
-            Kind::Require => {
+            GateKind::Require => {
                 let both = interval(2.0 * error);
                 match (finite(both.low), finite(both.high)) {
                     (_, Some(high)) if high <= margin => {
@@ -141,15 +141,15 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn gate(text: &str, kind: Kind) -> Gate {
-        text.parse::<Limit>().unwrap().gate(kind)
+    fn gate(text: &str, kind: GateKind) -> DifferenceGate {
+        text.parse::<GateLimit>().unwrap().gate(kind)
     }
 
     #[test]
     fn gate_limits_are_parsed_and_printed() {
-        assert_eq!(gate("p99.9:10us", Kind::Require).to_string(), "require p99.9:10us");
-        assert_eq!(gate("max : 5%", Kind::FailIfWorse).to_string(), "fail-if-worse max:5%");
-        let wrong = |text: &str| text.parse::<Limit>().unwrap_err().to_string();
+        assert_eq!(gate("p99.9:10us", GateKind::Require).to_string(), "require p99.9:10us");
+        assert_eq!(gate("max : 5%", GateKind::FailIfWorse).to_string(), "fail-if-worse max:5%");
+        let wrong = |text: &str| text.parse::<GateLimit>().unwrap_err().to_string();
         assert!(wrong("max").contains("p99.9:10us"));
         assert!(wrong("mean:1us").contains("cannot be compared"));
         assert!(wrong("max:-1%").contains("not a margin"));
@@ -163,12 +163,12 @@ mod tests {
             gate("max:10ns", kind).judge(10.0, 1, 0.05, |_| Interval { low, high }).0
         };
         let ends = [(11.0, 20.0), (5.0, 20.0), (-5.0, 5.0), (f64::NEG_INFINITY, f64::INFINITY)];
-        let worse = ends.map(|(low, high)| judge(Kind::FailIfWorse, low, high));
+        let worse = ends.map(|(low, high)| judge(GateKind::FailIfWorse, low, high));
         assert_eq!(
             worse,
             [VerdictWord::NotMet, VerdictWord::Met, VerdictWord::Met, VerdictWord::Undecided]
         );
-        let required = ends.map(|(low, high)| judge(Kind::Require, low, high));
+        let required = ends.map(|(low, high)| judge(GateKind::Require, low, high));
         assert_eq!(
             required,
             [VerdictWord::NotMet, VerdictWord::Undecided, VerdictWord::Met, VerdictWord::Undecided]
@@ -178,8 +178,8 @@ mod tests {
     proptest! {
         #[test]
         fn no_text_panics(text in "\\PC{0,40}") {
-            let _ = text.parse::<Limit>();
-            let _ = format!("max:{text}").parse::<Limit>();
+            let _ = text.parse::<GateLimit>();
+            let _ = format!("max:{text}").parse::<GateLimit>();
         }
     }
 }

@@ -25,7 +25,7 @@ pub struct Partners {
 }
 
 /// A series in any run of the side.
-struct Named {
+struct SideSeries {
     name: String,
     phase: String,
     /// Whether all runs of the side have it.
@@ -35,10 +35,10 @@ struct Named {
     cpu: Option<usize>,
 }
 
-impl Named {
-    fn of(side: &Indexed, phase: &Phase, series: &Series, name: String) -> Named {
+impl SideSeries {
+    fn of(side: &Indexed, phase: &Phase, series: &Series, name: String) -> SideSeries {
         let cpus = &series.meta.cpus;
-        Named {
+        SideSeries {
             phase: phase.meta.name.clone(),
             everywhere: side.runs.iter().all(|run| run.find(&name).is_some()),
             workload: series.meta.workload.clone(),
@@ -53,14 +53,14 @@ impl Named {
 }
 
 /// The series of any run of the side, in order.
-fn names(side: &Indexed) -> Vec<Named> {
+fn names(side: &Indexed) -> Vec<SideSeries> {
     let (mut names, mut known) = (Vec::new(), HashSet::new());
     for run in &side.runs {
         for phase in &run.bundle.phases {
             for series in &phase.series {
                 let name = full_name(phase, series);
                 if known.insert(name.clone()) {
-                    names.push(Named::of(side, phase, series, name));
+                    names.push(SideSeries::of(side, phase, series, name));
                 }
             }
         }
@@ -75,7 +75,7 @@ pub fn partners(
     by_hand: &[(String, String)],
 ) -> Result<Partners, CompareError> {
     let (of_first, of_other) = (names(first), names(other));
-    let everywhere = |names: &'_ [Named]| -> HashSet<String> {
+    let everywhere = |names: &'_ [SideSeries]| -> HashSet<String> {
         names.iter().filter(|of| of.everywhere).map(|of| of.name.clone()).collect()
     };
     let (all_first, all_other) = (everywhere(&of_first), everywhere(&of_other));
@@ -99,7 +99,7 @@ pub fn partners(
             matched.push((of.name.clone(), of.name.clone()));
         }
     }
-    let alone = |names: &'_ [Named], matched: &[(String, String)]| {
+    let alone = |names: &'_ [SideSeries], matched: &[(String, String)]| {
         let matched = members(matched);
         let open = names.iter().filter(|of| !matched.contains(of.name.as_str()));
         open.map(|of| of.name.clone()).collect()
@@ -145,14 +145,14 @@ fn is_import(side: &Indexed) -> bool {
 /// Pairs, over all combinations of phases, series of the same kind that are the only ones on their
 /// CPU.
 fn counterparts(
-    of_first: &[Named],
+    of_first: &[SideSeries],
     one: &HashSet<String>,
-    of_other: &[Named],
+    of_other: &[SideSeries],
     two: &HashSet<String>,
 ) -> Vec<(String, String)> {
     let (places_first, places_other) = (by_place(of_first), by_place(of_other));
     // The only series of its phase at its place.
-    let only = |places: &Places<'_>, of: &Named| {
+    let only = |places: &PartnerPlaces<'_>, of: &SideSeries| {
         let same = of.place().and_then(|place| places.get(&place));
         same.is_some_and(|all| all.iter().filter(|other| other.phase == of.phase).count() == 1)
     };
@@ -165,10 +165,10 @@ fn counterparts(
     pairs
 }
 
-type Places<'a> = HashMap<(&'a str, usize), Vec<&'a Named>>;
+type PartnerPlaces<'a> = HashMap<(&'a str, usize), Vec<&'a SideSeries>>;
 
-fn by_place(all: &[Named]) -> Places<'_> {
-    let mut places = Places::new();
+fn by_place(all: &[SideSeries]) -> PartnerPlaces<'_> {
+    let mut places = PartnerPlaces::new();
     for of in all {
         if let Some(place) = of.place() {
             places.entry(place).or_default().push(of);
@@ -179,12 +179,12 @@ fn by_place(all: &[Named]) -> Places<'_> {
 
 /// The options that pair the unpaired series of both sides in order: of one phase each.
 fn proposal(
-    of_first: &[Named],
+    of_first: &[SideSeries],
     one: &HashSet<String>,
-    of_other: &[Named],
+    of_other: &[SideSeries],
     two: &HashSet<String>,
 ) -> Option<String> {
-    let of_a_phase = |all: &[Named], names: &HashSet<String>| -> Vec<String> {
+    let of_a_phase = |all: &[SideSeries], names: &HashSet<String>| -> Vec<String> {
         let mut open = all.iter().filter(|of| of.everywhere && names.contains(&of.name)).peekable();
         let phase = open.peek().map(|of| of.phase.clone());
         open.filter(|of| Some(&of.phase) == phase.as_ref()).map(|of| of.name.clone()).collect()
@@ -198,7 +198,7 @@ fn proposal(
 }
 
 /// A few names for a message.
-fn list(names: &[Named]) -> String {
+fn list(names: &[SideSeries]) -> String {
     let few: Vec<&str> = names.iter().take(LISTED).map(|of| of.name.as_str()).collect();
     match names.len() {
         0 => "none".to_owned(),

@@ -7,7 +7,7 @@
 //! numbers.
 
 use super::ladder::Ladder;
-use super::run::Side;
+use super::run::SideRuns;
 use crate::dispersion::{Spread, block_length, spread_above};
 use crate::effect::pooled_variance;
 use crate::percentiles;
@@ -48,7 +48,7 @@ pub struct Quantile<'a> {
 
 impl Quantile<'_> {
     /// The percentile (above 0, below 100); `None` without samples.
-    pub fn of<'a>(side: &'a Side, percentile: f64, spread: Spread) -> Option<Quantile<'a>> {
+    pub fn of<'a>(side: &'a SideRuns, percentile: f64, spread: Spread) -> Option<Quantile<'a>> {
         let (_, value) = side.ladder.at_rank(percentiles::rank(percentile, side.count()).max(1))?;
         Some(Quantile {
             ladder: &side.ladder,
@@ -110,7 +110,7 @@ pub fn ratio(a: &Quantile, b: &Quantile, error: f64) -> Option<Interval> {
 
 /// The spread of the share beyond a percentile, for both sides: between runs if there are several,
 /// else over the blocks of the only one.
-pub fn spreads(a: &Side, b: &Side, percentile: f64) -> [Spread; 2] {
+pub fn spreads(a: &SideRuns, b: &SideRuns, percentile: f64) -> [Spread; 2] {
     if a.runs.len() + b.runs.len() > 2 {
         return between_runs(a, b, percentile);
     }
@@ -118,7 +118,7 @@ pub fn spreads(a: &Side, b: &Side, percentile: f64) -> [Spread; 2] {
 }
 
 /// Over the blocks of a side's only run.
-fn within_run(side: &Side, percentile: f64) -> Spread {
+fn within_run(side: &SideRuns, percentile: f64) -> Spread {
     let Some(run) = side.runs.first() else { return Spread::INDEPENDENT };
     let bound = side.ladder.at_rank(percentiles::rank(percentile, side.count()).max(1));
     match (block_length(run.samples.len()), bound) {
@@ -131,7 +131,7 @@ fn within_run(side: &Side, percentile: f64) -> Spread {
 
 /// With ties at the percentile, the bound above or below them, whichever gives a share nearer to
 /// the intended one: a share of 0 or 1 has no spread.
-fn just_below_ties(side: &Side, value: i64, percentile: f64) -> i64 {
+fn just_below_ties(side: &SideRuns, value: i64, percentile: f64) -> i64 {
     let requested = 1.0 - percentile / 100.0;
     let off = |bound: i64| (side.ladder.share_above(bound).max(1e-12) / requested).ln().abs();
     let below = value.saturating_sub(1);
@@ -140,7 +140,7 @@ fn just_below_ties(side: &Side, value: i64, percentile: f64) -> i64 {
 
 /// Between runs, with one variance for both sides, as in Student's test: few runs give few degrees
 /// of freedom.
-fn between_runs(a: &Side, b: &Side, percentile: f64) -> [Spread; 2] {
+fn between_runs(a: &SideRuns, b: &SideRuns, percentile: f64) -> [Spread; 2] {
     let sides = [a, b];
     let shares = sides.map(|side| {
         let bound = side

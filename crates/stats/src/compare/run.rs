@@ -14,7 +14,7 @@ const HIDDEN_MAX: i64 = 1_000_000;
 
 /// The distribution compared.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum View {
+pub enum ComparedView {
     Measured,
     /// With the samples hidden by missed periods (coordinated omission).
     Corrected,
@@ -27,7 +27,7 @@ pub fn has_hidden(data: &SeriesData) -> bool {
 
 /// One run of a series.
 #[derive(Clone, Debug)]
-pub struct Run {
+pub struct ComparedRun {
     /// All its samples by rank, of the compared view.
     pub ladder: Ladder,
     /// The same as measured, if the view differs.
@@ -48,11 +48,11 @@ pub struct Run {
     pub duration: Option<i64>,
 }
 
-impl Run {
+impl ComparedRun {
     /// A run with these latencies (ns) in order of time.
-    pub fn of_samples(samples: Vec<i64>) -> Run {
+    pub fn of_samples(samples: Vec<i64>) -> ComparedRun {
         let ladder = Ladder::of_samples(&samples);
-        Run {
+        ComparedRun {
             peaks: peaks(&samples, &ladder),
             max: samples.iter().copied().max(),
             count: samples.len() as u64,
@@ -70,15 +70,15 @@ impl Run {
     pub fn of_series(
         series: &Series,
         duration: Option<Nanos>,
-        view: View,
-    ) -> Result<Run, BundleError> {
+        view: ComparedView,
+    ) -> Result<ComparedRun, BundleError> {
         let data = &series.state.data;
         let kept = if series.state.samples_kept == 0 { Vec::new() } else { series.log()?.samples };
-        let run = Run::as_measured(data, &kept, duration);
-        Ok(if view == View::Corrected { run.corrected(data, &kept) } else { run })
+        let run = ComparedRun::as_measured(data, &kept, duration);
+        Ok(if view == ComparedView::Corrected { run.corrected(data, &kept) } else { run })
     }
 
-    fn as_measured(data: &SeriesData, kept: &[Sample], duration: Option<Nanos>) -> Run {
+    fn as_measured(data: &SeriesData, kept: &[Sample], duration: Option<Nanos>) -> ComparedRun {
         let samples: Vec<i64> = kept.iter().map(|sample| sample.latency().ns()).collect();
         let distribution = Distribution::of(data);
         let whole = samples.len() as u64 == data.count();
@@ -98,7 +98,7 @@ impl Run {
         };
         let by_period =
             data.period.map(|period| (period * data.count().min(i64::MAX as u64) as i64).ns());
-        Run {
+        ComparedRun {
             ladder,
             measured: None,
             samples,
@@ -114,7 +114,7 @@ impl Run {
 
     /// Adds the samples hidden by missed periods. If the log does not show each of them in order,
     /// only the histogram is known.
-    fn corrected(mut self, data: &SeriesData, kept: &[Sample]) -> Run {
+    fn corrected(mut self, data: &SeriesData, kept: &[Sample]) -> ComparedRun {
         let Some(hidden) = Distribution::corrected(data).filter(|_| has_hidden(data)) else {
             return self;
         };
@@ -177,24 +177,24 @@ fn peaks_of(mut exceedances: Vec<(u64, i64)>) -> Vec<i64> {
 
 /// All runs of one side.
 #[derive(Clone, Debug)]
-pub struct Side {
+pub struct SideRuns {
     /// The runs; at least one.
-    pub runs: Vec<Run>,
+    pub runs: Vec<ComparedRun>,
     /// The samples of all runs by rank, of the compared view.
     pub ladder: Ladder,
     /// The same as measured, if the view differs.
     pub measured: Option<Ladder>,
 }
 
-impl Side {
-    pub fn new(runs: Vec<Run>) -> Side {
-        let all = |of: fn(&Run) -> &Ladder| match runs.as_slice() {
+impl SideRuns {
+    pub fn new(runs: Vec<ComparedRun>) -> SideRuns {
+        let all = |of: fn(&ComparedRun) -> &Ladder| match runs.as_slice() {
             [one] => of(one).clone(),
             several => Ladder::merged(&several.iter().map(of).collect::<Vec<_>>()),
         };
         let differs = runs.iter().any(|run| run.measured.is_some());
         let measured = differs.then(|| all(|run| run.measured.as_ref().unwrap_or(&run.ladder)));
-        Side { ladder: all(|run| &run.ladder), measured, runs }
+        SideRuns { ladder: all(|run| &run.ladder), measured, runs }
     }
     /// The number of samples of all runs, of the compared view.
     pub fn count(&self) -> u64 {

@@ -1,13 +1,13 @@
 //! A series against its partner: every figure with its interval, the tests, and the conclusions.
 
 use super::extreme::Extremes;
-use super::gate::{Gate, Kind};
+use super::gate::{DifferenceGate, GateKind};
 use super::quantile::{self, Interval, Quantile, difference, spreads};
-use super::run::Side;
+use super::run::SideRuns;
 use super::whole;
 use crate::percentiles;
 use punctual_bundle::comparison::{
-    Basis, Difference, MetricComparison, Ratio, SeriesComparison, SideFigures,
+    Basis, Difference, MetricComparison, RatioInterval, SeriesComparison, SideFigures,
 };
 use punctual_bundle::summary::VerdictWord;
 use punctual_core::Metric;
@@ -27,25 +27,25 @@ const MORE_DATA_MAX: f64 = 1_000.0;
 
 /// A series on both sides.
 #[derive(Debug)]
-pub struct Pair {
-    pub a: Side,
-    pub b: Side,
+pub struct SeriesPair {
+    pub a: SideRuns,
+    pub b: SideRuns,
 }
 
 /// The source of a figure's difference.
-enum Known<'a> {
+enum DifferenceSource<'a> {
     Quantiles(Quantile<'a>, Quantile<'a>),
     Extremes(Extremes<'a>),
 }
 
-impl Known<'_> {
+impl DifferenceSource<'_> {
     /// Why a test has no result.
     fn undecidable(&self) -> Option<&'static str> {
         match self {
-            Known::Extremes(Extremes::Single(_)) => {
+            DifferenceSource::Extremes(Extremes::Single(_)) => {
                 Some("one maximum on each side has no interval")
             }
-            Known::Extremes(extremes) if !extremes.can_decide(ERROR) => {
+            DifferenceSource::Extremes(extremes) if !extremes.can_decide(ERROR) => {
                 Some("too few samples are known to test it")
             }
             _ => None,
@@ -53,29 +53,29 @@ impl Known<'_> {
     }
     fn values(&self) -> [f64; 2] {
         match self {
-            Known::Quantiles(a, b) => [a.value, b.value],
-            Known::Extremes(extremes) => extremes.values(),
+            DifferenceSource::Quantiles(a, b) => [a.value, b.value],
+            DifferenceSource::Extremes(extremes) => extremes.values(),
         }
     }
     fn interval(&self, error: f64, step: f64) -> Interval {
         match self {
-            Known::Quantiles(a, b) => difference(a, b, error),
-            Known::Extremes(extremes) => extremes.difference(error),
+            DifferenceSource::Quantiles(a, b) => difference(a, b, error),
+            DifferenceSource::Extremes(extremes) => extremes.difference(error),
         }
         .widened(step)
     }
     /// The interval of `b / a`, wider by the clock's resolution in `b`; `None` if no ratio exists.
     fn ratio(&self, error: f64, step: f64) -> Option<Interval> {
         let Interval { low, high } = match self {
-            Known::Quantiles(a, b) => quantile::ratio(a, b, error),
-            Known::Extremes(extremes) => extremes.ratio(error),
+            DifferenceSource::Quantiles(a, b) => quantile::ratio(a, b, error),
+            DifferenceSource::Extremes(extremes) => extremes.ratio(error),
         }?;
         let [_, b] = self.values();
         Some(Interval { low: low * ((b - step) / b).max(0.0), high: high * ((b + step) / b) })
     }
 }
 
-impl Pair {
+impl SeriesPair {
     fn resolution(&self) -> i64 {
         self.a.step().max(self.b.step())
     }
@@ -100,10 +100,10 @@ impl Pair {
     }
 
     /// The difference of a figure, or why the data are not sufficient.
-    fn known(&self, metric: Metric) -> Result<Known<'_>, String> {
+    fn known(&self, metric: Metric) -> Result<DifferenceSource<'_>, String> {
         let Metric::Percentile(percentile) = metric else {
             return Extremes::of(&self.a, &self.b)
-                .map(Known::Extremes)
+                .map(DifferenceSource::Extremes)
                 .ok_or_else(|| "no maximum is known".to_owned());
         };
         if self.a.count() == 0 || self.b.count() == 0 {
@@ -119,7 +119,7 @@ impl Pair {
         let quantiles =
             Quantile::of(&self.a, percentile, of_a).zip(Quantile::of(&self.b, percentile, of_b));
         quantiles
-            .map(|(a, b)| Known::Quantiles(a, b))
+            .map(|(a, b)| DifferenceSource::Quantiles(a, b))
             .ok_or_else(|| "there is no such rank".to_owned())
     }
 
@@ -154,10 +154,10 @@ impl Pair {
         if a > 0.0 && b > 0.0 {
             let bounds = known.ratio(ERROR, step).unwrap_or(Interval::UNBOUNDED);
             let low = Some(bounds.low).filter(|low| low.is_finite() && *low > 0.0);
-            row.ratio = Some(Ratio { at: b / a, low, high: finite(bounds.high) });
+            row.ratio = Some(RatioInterval { at: b / a, low, high: finite(bounds.high) });
         }
         if let Metric::Percentile(percentile) = metric {
-            let of = |side: &Side, value: f64| side.measured_at(percentile).unwrap_or(value);
+            let of = |side: &SideRuns, value: f64| side.measured_at(percentile).unwrap_or(value);
             row.measured = self.is_corrected().then(|| [of(&self.a, a), of(&self.b, b)]);
         }
         if let Some(why) = known.undecidable() {
@@ -193,7 +193,7 @@ impl Pair {
     /// the margin in ns, and the reason.
     pub fn judge(
         &self,
-        gate: &Gate,
+        gate: &DifferenceGate,
         among: usize,
     ) -> (VerdictWord, Option<f64>, Option<f64>, String) {
         let known = match self.known(gate.metric) {
@@ -212,7 +212,7 @@ impl Pair {
             gate.judge(margin, among, ERROR, |error| known.interval(error, step));
         // The true interval is wider: *not shown* remains so, *shown* is no longer certain.
         let sure = self.basis() != Basis::Unknown
-            || (gate.kind, verdict) == (Kind::FailIfWorse, VerdictWord::Met);
+            || (gate.kind, verdict) == (GateKind::FailIfWorse, VerdictWord::Met);
         if sure {
             return (verdict, bound, Some(margin), why);
         }
@@ -222,9 +222,10 @@ impl Pair {
     }
 }
 
-fn figures(side: &Side, factor: f64, basis: Basis) -> SideFigures {
-    let sum =
-        |f: fn(&super::run::Run) -> u64| side.runs.iter().map(f).fold(0u64, u64::saturating_add);
+fn figures(side: &SideRuns, factor: f64, basis: Basis) -> SideFigures {
+    let sum = |f: fn(&super::run::ComparedRun) -> u64| {
+        side.runs.iter().map(f).fold(0u64, u64::saturating_add)
+    };
     SideFigures {
         runs: side.runs.len(),
         count: sum(|run| run.count),
@@ -259,12 +260,12 @@ fn p_value(interval: impl Fn(f64) -> Interval) -> f64 {
 }
 
 /// The factor of data that would make it significant: intervals shrink with the root of the data.
-fn more_data(known: &Known, interval: Interval, step: f64) -> Option<f64> {
+fn more_data(known: &DifferenceSource, interval: Interval, step: f64) -> Option<f64> {
     let [a, b] = known.values();
     let seen = b - a;
     let times = match known {
-        Known::Extremes(extremes) => extremes.more_data(ERROR)?,
-        Known::Quantiles(..) => {
+        DifferenceSource::Extremes(extremes) => extremes.more_data(ERROR)?,
+        DifferenceSource::Quantiles(..) => {
             let reach = if seen > 0.0 { seen - interval.low } else { interval.high - seen } - step;
             let seen = seen.abs() - step;
             if seen <= 0.0 || !reach.is_finite() {

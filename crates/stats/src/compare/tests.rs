@@ -1,5 +1,5 @@
-use super::run::{Run, Side};
-use super::series::{METRICS, Pair};
+use super::run::{ComparedRun, SideRuns};
+use super::series::{METRICS, SeriesPair};
 use super::*;
 use crate::Random;
 use proptest::prelude::*;
@@ -10,8 +10,10 @@ fn exponential(random: &mut Random, n: usize, from: f64) -> Vec<i64> {
 }
 
 fn compared(a: Vec<Vec<i64>>, b: Vec<Vec<i64>>) -> SeriesComparison {
-    let side = |runs: Vec<Vec<i64>>| Side::new(runs.into_iter().map(Run::of_samples).collect());
-    let mut all = [Pair { a: side(a), b: side(b) }.compare(1, "p/s", "p/s")];
+    let side = |runs: Vec<Vec<i64>>| {
+        SideRuns::new(runs.into_iter().map(ComparedRun::of_samples).collect())
+    };
+    let mut all = [SeriesPair { a: side(a), b: side(b) }.compare(1, "p/s", "p/s")];
     multiple::settle(&mut all);
     let [one] = all;
     one

@@ -1,7 +1,7 @@
 //! Warnings about a comparison.
 
-use super::run::Side;
-use super::series::Pair;
+use super::run::SideRuns;
+use super::series::SeriesPair;
 use super::{MISLEADS, SideInput};
 use crate::dispersion::{block_length, correlation_of_neighbours, counts_above};
 use punctual_bundle::Completeness;
@@ -75,7 +75,7 @@ pub fn paired_by_cpu(name: &str, partner: &str) -> Finding {
 }
 
 /// Warnings about a series and its partner.
-pub fn of_pair(pair: &Pair, compared: &SeriesComparison) -> Vec<Finding> {
+pub fn of_pair(pair: &SeriesPair, compared: &SeriesComparison) -> Vec<Finding> {
     let subject = &compared.series;
     let mut findings = Vec::new();
     match compared.basis {
@@ -146,7 +146,7 @@ fn one_run(subject: &str) -> Finding {
 }
 
 /// Blocks that resemble their neighbours.
-fn drifts(subject: &str, pair: &Pair) -> Option<Finding> {
+fn drifts(subject: &str, pair: &SeriesPair) -> Option<Finding> {
     let worst = [&pair.a, &pair.b].into_iter().filter_map(correlation).fold(0.0, f64::max);
     (worst > CORRELATED).then(|| {
         let message = "its median drifts, or samples depend on each other beyond one block: \
@@ -160,13 +160,13 @@ fn drifts(subject: &str, pair: &Pair) -> Option<Finding> {
     })
 }
 
-fn correlation(side: &Side) -> Option<f64> {
+fn correlation(side: &SideRuns) -> Option<f64> {
     let run = side.runs.first()?;
     let median = side.ladder.at_rank(side.count() / 2)?.0;
     correlation_of_neighbours(&counts_above(&run.samples, median, block_length(run.samples.len())?))
 }
 
-fn lengths(subject: &str, pair: &Pair) -> Option<Finding> {
+fn lengths(subject: &str, pair: &SeriesPair) -> Option<Finding> {
     let counts = || pair.a.runs.iter().chain(&pair.b.runs).map(|run| run.ladder.count());
     let (least, most) = (counts().min()?, counts().max()?);
     (most as f64 > least as f64 * LENGTHS).then(|| {

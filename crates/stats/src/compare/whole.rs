@@ -6,7 +6,7 @@
 //! test and a test of shares assume independent samples, which is reported.
 
 use super::ladder::Ladder;
-use super::run::Side;
+use super::run::SideRuns;
 use crate::Random;
 use crate::dispersion::{block_length, inflation, moments};
 use crate::percentiles::rank;
@@ -54,7 +54,7 @@ impl Grid {
 
 /// The tests that the data allow; empty if neither side can be divided and both are too small, or
 /// if no test could reach this error rate.
-pub fn tests(a: &Side, b: &Side, error: f64) -> Vec<DistributionTest> {
+pub fn tests(a: &SideRuns, b: &SideRuns, error: f64) -> Vec<DistributionTest> {
     if a.count() == 0 || b.count() == 0 {
         return Vec::new();
     }
@@ -62,7 +62,7 @@ pub fn tests(a: &Side, b: &Side, error: f64) -> Vec<DistributionTest> {
     let grid = Grid::of(&pooled);
     if a.runs.len() + b.runs.len() > 2 {
         let units =
-            |side: &Side| side.runs.iter().map(|run| shares_of(&run.ladder, &grid)).collect();
+            |side: &SideRuns| side.runs.iter().map(|run| shares_of(&run.ladder, &grid)).collect();
         return deal("run permutation", units(a), units(b), grid.body(), [1.0; 2], error);
     }
     let samples = [a, b].map(|side| side.runs.first().map_or(&[][..], |run| &run.samples));
@@ -232,7 +232,7 @@ fn combinations(n: usize, k: usize) -> f64 {
 
 /// Samples assumed independent: Smirnov's two-sample test, and the largest of the tail's
 /// differences with Bonferroni's bound.
-fn by_histogram(a: &Side, b: &Side, grid: &Grid) -> Vec<DistributionTest> {
+fn by_histogram(a: &SideRuns, b: &SideRuns, grid: &Grid) -> Vec<DistributionTest> {
     let (n_a, n_b) = (a.count() as f64, b.count() as f64);
     if n_a < 1.0 || n_b < 1.0 {
         return Vec::new();
@@ -262,7 +262,7 @@ fn by_histogram(a: &Side, b: &Side, grid: &Grid) -> Vec<DistributionTest> {
 }
 
 /// P(B > A) + P(B = A)/2, from the ladders.
-pub fn superiority(a: &Side, b: &Side) -> Option<f64> {
+pub fn superiority(a: &SideRuns, b: &SideRuns) -> Option<f64> {
     let (n_a, n_b) = (a.count() as f64, b.count() as f64);
     if n_a < 1.0 || n_b < 1.0 {
         return None;
@@ -280,11 +280,11 @@ pub fn superiority(a: &Side, b: &Side) -> Option<f64> {
 
 #[cfg(test)]
 mod checks {
-    use super::super::run::Run;
+    use super::super::run::ComparedRun;
     use super::*;
 
-    fn side(samples: Vec<i64>) -> Side {
-        Side::new(vec![Run::of_samples(samples)])
+    fn side(samples: Vec<i64>) -> SideRuns {
+        SideRuns::new(vec![ComparedRun::of_samples(samples)])
     }
 
     #[test]
@@ -303,7 +303,9 @@ mod checks {
     #[test]
     fn too_few_runs_for_significance_are_not_tested() {
         let runs = |count: i64, from: i64| {
-            Side::new((0..count).map(|k| Run::of_samples(vec![from + k; 100])).collect())
+            SideRuns::new(
+                (0..count).map(|k| ComparedRun::of_samples(vec![from + k; 100])).collect(),
+            )
         };
         assert!(tests(&runs(3, 0), &runs(3, 1_000), 0.05).is_empty());
         let tests = tests(&runs(4, 0), &runs(4, 1_000), 0.05);

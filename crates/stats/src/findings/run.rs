@@ -2,7 +2,7 @@
 
 use crate::validity::when_stopped;
 use punctual_bundle::meta::LoadMeta;
-use punctual_bundle::{Ending, Manifest, Outcome, PhaseMeta};
+use punctual_bundle::{Manifest, Outcome, PhaseMeta, RunEnding};
 use punctual_core::{Finding, Nanos, Severity, Validation};
 
 /// The subject of findings about the run itself.
@@ -47,7 +47,7 @@ fn cut_off() -> Finding {
     .remedy("the figures are those of the last checkpoint; measure again for a verdict")
 }
 
-fn early(ending: &Ending) -> Option<Finding> {
+fn early(ending: &RunEnding) -> Option<Finding> {
     if ending.outcome == Outcome::Completed {
         return None;
     }

@@ -5,7 +5,7 @@ use punctual_bundle::SeriesMeta;
 use punctual_bundle::meta::{
     ATTACHED_WORKLOAD, DETAIL_KEPT, ENTRIES_WORKLOAD, NEWEST, SOURCE_RESOLUTION, TIMER_WORKLOAD,
 };
-use punctual_bundle::state::State;
+use punctual_bundle::state::SeriesState;
 use punctual_bundle::summary::SeriesSummary;
 use punctual_core::series::HDR_MAX;
 use punctual_core::{Clock, Fact, Finding, Metric, Nanos, Requirement, Severity};
@@ -22,10 +22,10 @@ const TOO_MUCH_LOST: f64 = 0.01;
 pub fn of_series(
     phase: &str,
     meta: &SeriesMeta,
-    state: &State,
+    state: &SeriesState,
     summary: &SeriesSummary,
 ) -> Vec<Finding> {
-    let about = About { subject: format!("{phase}/{}", meta.name), meta, state, summary };
+    let about = SeriesContext { subject: format!("{phase}/{}", meta.name), meta, state, summary };
     let scheduling = about.scheduling();
     // No interruption of the CPU.
     if summary.count == 0 && meta.workload == ENTRIES_WORKLOAD {
@@ -58,14 +58,14 @@ pub fn is_of_thread(finding: &Finding) -> bool {
     ["page-faults", "involuntary-switches"].iter().any(|id| finding.id == *id)
 }
 
-struct About<'a> {
+struct SeriesContext<'a> {
     subject: String,
     meta: &'a SeriesMeta,
-    state: &'a State,
+    state: &'a SeriesState,
     summary: &'a SeriesSummary,
 }
 
-impl About<'_> {
+impl SeriesContext<'_> {
     fn finding(&self, id: &str, severity: Severity, message: impl Into<String>) -> Finding {
         Finding::new(id, severity, &self.subject, message)
     }

@@ -17,7 +17,7 @@ pub struct SeedRuns<'a> {
 }
 
 /// The results of a cell.
-pub struct Measured {
+pub struct CellResults {
     pub series: Vec<CellSeries>,
     /// The figures of each seed, in order.
     pub seeds: Vec<(Vec<SeriesFigures>, Option<VerdictWord>)>,
@@ -62,7 +62,7 @@ pub fn pool(into: &mut Bundle, other: &Bundle) {
 
 /// The figures over all seeds and of each seed. Seeds have the same experiment, so their series are
 /// the same.
-pub fn cell(seeds: &[SeedRuns]) -> Measured {
+pub fn cell(seeds: &[SeedRuns]) -> CellResults {
     let summaries: Vec<Summary> = seeds.iter().map(|seed| summarize(seed.bundle)).collect();
     let all_series = |summary: &Summary| -> Vec<SeriesFigures> {
         summary
@@ -87,7 +87,7 @@ pub fn cell(seeds: &[SeedRuns]) -> Measured {
             .map(|series| over_seeds(figures(phase, series), series, seeds, &summaries, &by_seed))
     });
     let verdicts = summaries.iter().map(|summary| summary.verdict.word);
-    Measured {
+    CellResults {
         series: series.collect(),
         worst,
         verdict: VerdictWord::gravest(verdicts.clone().flatten()),

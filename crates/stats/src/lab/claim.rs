@@ -6,7 +6,7 @@ use punctual_core::published::Trend;
 
 /// A claim, with the result of the cells.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Judged<'a> {
+pub struct JudgedClaim<'a> {
     pub claim: &'a PublishedClaim,
     /// The ratio of the figure here: with the value over without it; `None` without counterpart
     /// cells.
@@ -15,11 +15,11 @@ pub struct Judged<'a> {
 }
 
 /// The claims of all publications of a lab, in order.
-pub fn claims(lab: &LabDocument) -> Vec<Judged<'_>> {
+pub fn claims(lab: &LabDocument) -> Vec<JudgedClaim<'_>> {
     lab.published.iter().flat_map(|of| &of.claims).map(|claim| judged(lab, claim)).collect()
 }
 
-fn judged<'a>(lab: &LabDocument, claim: &'a PublishedClaim) -> Judged<'a> {
+fn judged<'a>(lab: &LabDocument, claim: &'a PublishedClaim) -> JudgedClaim<'a> {
     let mut pairs = Vec::new();
     let with = lab.cells.iter().filter(|cell| {
         claim.is_of(cell) && cell.axes.get(&claim.axis).is_some_and(|own| *own == claim.value)
@@ -35,7 +35,7 @@ fn judged<'a>(lab: &LabDocument, claim: &'a PublishedClaim) -> Judged<'a> {
     let contrast = contrast(&pairs);
     let interval = contrast.and_then(|contrast| contrast.interval);
     let trend = interval.map_or(Trend::Undecided, |interval| Trend::of(interval, claim.ratio));
-    Judged { claim, contrast, trend }
+    JudgedClaim { claim, contrast, trend }
 }
 
 #[cfg(test)]

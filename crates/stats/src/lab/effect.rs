@@ -11,7 +11,7 @@
 //! and where it is too low.
 
 use crate::dispersion::mean;
-use crate::effect::{Estimate, Tested};
+use crate::effect::{EffectEstimate, Tested};
 use punctual_bundle::lab::{CellDocument, LabDocument, SeedDocument, SeriesFigures};
 use punctual_core::{BlockFigure, Equivalence};
 use std::collections::BTreeSet;
@@ -25,7 +25,7 @@ const SAMPLE_OF_PAIRS: usize = 3;
 
 /// The effect of a value of an axis, relative to the first value.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Effect {
+pub struct AxisEffect {
     /// Its name in the lab file.
     pub axis: String,
     pub value: String,
@@ -62,7 +62,7 @@ impl Contrast {
 }
 
 /// The effects of all axes on all series, ordered by axis, value and series.
-pub fn effects(lab: &LabDocument) -> Vec<Effect> {
+pub fn effects(lab: &LabDocument) -> Vec<AxisEffect> {
     let mut found = Vec::new();
     for axis in lab.axes.iter().filter(|axis| axis.values.len() > 1) {
         for value in &axis.values[1..] {
@@ -79,7 +79,7 @@ fn effect(
     axis: &str,
     (first, value): (&str, &str),
     series: &(String, String),
-) -> Effect {
+) -> AxisEffect {
     let pairs: Vec<(&CellDocument, &CellDocument)> = lab
         .cells
         .iter()
@@ -95,7 +95,7 @@ fn effect(
         .filter(|one| (&one.figures.phase, &one.figures.series) == (&series.0, &series.1))
         .flat_map(|one| one.equivalence.iter().cloned());
     let stated: BTreeSet<String> = stated.collect();
-    Effect {
+    AxisEffect {
         axis: axis.to_owned(),
         value: value.to_owned(),
         against: first.to_owned(),
@@ -126,7 +126,7 @@ fn within(
         n if n >= SAMPLE_OF_PAIRS => pairs.iter().map(|seeds| mean(&each(seeds))).collect(),
         _ => pairs.iter().flat_map(each).collect(),
     };
-    let estimate = Estimate::of_pairs(&differences)
+    let estimate = EffectEstimate::of_pairs(&differences)
         .ok_or_else(|| format!("{} pairs of runs show no spread", differences.len()))?;
     Ok(estimate.within(of.margin.ns(mean(&firsts))))
 }
@@ -191,8 +191,8 @@ pub fn value(figures: &SeriesFigures, metric: &str) -> Option<i64> {
 pub(super) fn contrast(pairs: &[Vec<f64>]) -> Option<Contrast> {
     let means: Vec<f64> = pairs.iter().map(|differences| mean(differences)).collect();
     let estimate = match means.len() {
-        n if n >= SAMPLE_OF_PAIRS => Estimate::of_pairs(&means),
-        _ => Estimate::of_groups(pairs),
+        n if n >= SAMPLE_OF_PAIRS => EffectEstimate::of_pairs(&means),
+        _ => EffectEstimate::of_groups(pairs),
     };
     // Without any spread, it is unknown.
     let known = estimate.filter(|estimate| estimate.error > 0.0);

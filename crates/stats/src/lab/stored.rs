@@ -1,6 +1,6 @@
 //! A lab from its runs, without the file that describes it.
 
-use super::cell::{Measured, SeedRuns, cell};
+use super::cell::{CellResults, SeedRuns, cell};
 use punctual_bundle::lab::{
     CellDocument, CellState, LabDocument, RunDocument, SCHEMA, SeedDocument, VIRTUAL_MACHINE,
 };
@@ -70,7 +70,7 @@ fn document(name: &str, runs: Vec<&StoredCell<'_>>) -> CellDocument {
         .iter()
         .map(|(seed, runs)| SeedRuns { seed: *seed, bundle: runs[0].bundle })
         .collect();
-    let Measured { series, seeds: figures, .. } = cell(&firsts);
+    let CellResults { series, seeds: figures, .. } = cell(&firsts);
     let run = |of: &&StoredCell<'_>| RunDocument {
         bundle: None,
         digest: None,

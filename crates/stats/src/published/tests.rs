@@ -46,7 +46,7 @@ fn summary_of(here: Option<&str>, shape: Option<&str>) -> ResultSummary {
         here: here.map(str::to_owned),
         shape: shape.map(str::to_owned),
     };
-    let published = Published { source: "s".into(), results: vec![result] };
+    let published = PublishedResults { source: "s".into(), results: vec![result] };
     compare(&published, &phases(), &|_, _| None).results.remove(0)
 }
 
@@ -106,7 +106,7 @@ fn what_the_samples_of_a_run_do_not_show_is_open() {
             here: Some("a: p50".into()),
             shape: Some(shape.into()),
         };
-        let published = Published { source: "s".into(), results: vec![result] };
+        let published = PublishedResults { source: "s".into(), results: vec![result] };
         let distribution = |_, place: usize| Some(Distribution::of(&states[place].data));
         compare(&published, &phases, &distribution).results.remove(0)
     };

@@ -27,24 +27,27 @@ const SEED: u64 = 0x6361_7573;
 const TAIL: f64 = 0.01;
 
 /// Samples in windows by phase and series: the latency of each in ns with its largest cause.
-pub type Explained = BTreeMap<(String, String), Vec<(i64, Cause)>>;
+pub type ExplainedLatencies = BTreeMap<(String, String), Vec<(i64, TailCause)>>;
 
 /// The known causes of a series' samples.
 #[derive(Clone, Debug, Default)]
-pub struct Known<'a> {
+pub struct KnownCauses<'a> {
     /// Samples in windows: the latency of each in ns with its largest cause; `None` if unknown.
-    pub(super) windows: Option<Vec<(i64, Cause)>>,
+    pub(super) windows: Option<Vec<(i64, TailCause)>>,
     pub(super) account: Option<&'a SeriesAccount>,
 }
 
 /// An id and culprit, as in `punctual explain`; `None` if not attributed.
-pub type Cause = Option<(String, Option<String>)>;
+pub type TailCause = Option<(String, Option<String>)>;
 
-impl<'a> Known<'a> {
+impl<'a> KnownCauses<'a> {
     /// The causes of a series: its explained samples, if windows were kept, and its account, if
     /// any.
-    pub fn of(windows: Option<Vec<(i64, Cause)>>, account: &'a Fact<SeriesAccount>) -> Known<'a> {
-        Known { windows, account: account.known() }
+    pub fn of(
+        windows: Option<Vec<(i64, TailCause)>>,
+        account: &'a Fact<SeriesAccount>,
+    ) -> KnownCauses<'a> {
+        KnownCauses { windows, account: account.known() }
     }
 
     /// The causes of the `beyond` samples longer than `threshold` ns; without a threshold, of the
@@ -69,7 +72,7 @@ impl<'a> Known<'a> {
 
 /// The samples of an account beyond the threshold; each with its longest part as cause, and the
 /// middle of its bucket as latency.
-fn divided(account: &SeriesAccount, threshold: Option<(f64, u64)>) -> Vec<(f64, Cause)> {
+fn divided(account: &SeriesAccount, threshold: Option<(f64, u64)>) -> Vec<(f64, TailCause)> {
     let most = (account.account.count() as f64 * TAIL) as u64;
     let (mut samples, mut before) = (Vec::new(), 0);
     for (edge, bucket) in account.account.buckets().rev() {
@@ -92,7 +95,7 @@ fn divided(account: &SeriesAccount, threshold: Option<(f64, u64)>) -> Vec<(f64, 
 fn tail_causes(
     source: CauseSource,
     threshold: Option<(f64, u64)>,
-    mut samples: Vec<(f64, Cause)>,
+    mut samples: Vec<(f64, TailCause)>,
 ) -> TailCauses {
     samples.sort_by(|a, b| a.0.total_cmp(&b.0));
     let all = samples.len();
@@ -182,12 +185,12 @@ fn different_sizes(groups: &[Vec<f64>]) -> Option<(f64, f64)> {
 mod tests {
     use super::*;
 
-    fn samples(cause: &str, sizes: impl Iterator<Item = i64>) -> Vec<(i64, Cause)> {
+    fn samples(cause: &str, sizes: impl Iterator<Item = i64>) -> Vec<(i64, TailCause)> {
         sizes.map(|ns| (ns, Some((cause.to_owned(), None)))).collect()
     }
 
-    fn causes(samples: Vec<(i64, Cause)>, threshold: Option<(f64, u64)>) -> TailCauses {
-        Known { windows: Some(samples), account: None }.beyond(threshold).remove(0)
+    fn causes(samples: Vec<(i64, TailCause)>, threshold: Option<(f64, u64)>) -> TailCauses {
+        KnownCauses { windows: Some(samples), account: None }.beyond(threshold).remove(0)
     }
 
     #[test]
@@ -253,13 +256,13 @@ mod tests {
             account.account.record(&split);
         }
         let account = Fact::Known(account);
-        let tail = Known::of(None, &account).beyond(Some((50_000.0, 800))).remove(0);
+        let tail = KnownCauses::of(None, &account).beyond(Some((50_000.0, 800))).remove(0);
         assert_eq!(
             (tail.source, tail.samples, tail.known, tail.mixture),
             (CauseSource::Account, 800, 800, Some(true))
         );
         // Without a threshold: the longest hundredth.
-        let tail = Known::of(None, &account).beyond(None).remove(0);
+        let tail = KnownCauses::of(None, &account).beyond(None).remove(0);
         assert_eq!((tail.samples, tail.dominant), (400, true), "{tail:?}");
     }
 }

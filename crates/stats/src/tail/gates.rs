@@ -1,9 +1,9 @@
 //! The gates before a model: each tests a condition of extreme value theory. A failed one refuses
 //! the model with its reason.
 
-use super::independence::{Outcome, bds_shuffled, kpss, kpss_lags, ljung_box, normal_scores};
+use super::independence::{TestOutcome, bds_shuffled, kpss, kpss_lags, ljung_box, normal_scores};
 use crate::probability::chi_squared_beyond;
-use punctual_bundle::tail::{Gate, Model};
+use punctual_bundle::tail::{Model, ModelGate};
 
 /// The probability below which a condition counts as violated. With about ten conditions, some six
 /// in a hundred sources that satisfy all of them are refused.
@@ -15,7 +15,7 @@ const SHUFFLES: usize = 199;
 /// Gates being collected for a [`Model`].
 #[derive(Default)]
 pub struct Gates {
-    gates: Vec<Gate>,
+    gates: Vec<ModelGate>,
     refusals: Vec<String>,
 }
 
@@ -36,7 +36,7 @@ impl Gates {
         &mut self,
         id: &str,
         what: &str,
-        outcome: Option<Outcome>,
+        outcome: Option<TestOutcome>,
         refusal: impl FnOnce() -> String,
     ) -> bool {
         self.test_at(LEVEL, id, what, outcome, refusal)
@@ -48,7 +48,7 @@ impl Gates {
         level: f64,
         id: &str,
         what: &str,
-        outcome: Option<Outcome>,
+        outcome: Option<TestOutcome>,
         refusal: impl FnOnce() -> String,
     ) -> bool {
         let open = outcome.is_some_and(|outcome| outcome.p > level);
@@ -66,7 +66,7 @@ impl Gates {
         refusal: impl FnOnce() -> String,
     ) -> bool {
         let statistic = statistic.filter(|s| s.is_finite());
-        self.gates.push(Gate { id: id.to_owned(), what: what.to_owned(), open, statistic, p });
+        self.gates.push(ModelGate { id: id.to_owned(), what: what.to_owned(), open, statistic, p });
         if !open {
             self.refusals.push(refusal());
         }
@@ -119,7 +119,7 @@ impl Gates {
         let statistic =
             counts.iter().map(|n| (n - mean).powi(2)).sum::<f64>() / mean.max(f64::MIN_POSITIVE);
         let beyond = chi_squared_beyond(parts as f64 - 1.0, statistic);
-        let outcome = Outcome { statistic, p: (2.0 * beyond.min(1.0 - beyond)).min(1.0) };
+        let outcome = TestOutcome { statistic, p: (2.0 * beyond.min(1.0 - beyond)).min(1.0) };
         self.test(
             "steady-rate",
             "bursts come at a steady rate (dispersion)",

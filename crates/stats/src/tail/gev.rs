@@ -2,7 +2,7 @@
 //! Statistical Modeling of Extreme Values", 2001, chapter 3): G(z) = exp(−(1 + ξ(z − μ)/σ)^(−1/ξ)),
 //! Gumbel's for ξ = 0.
 
-use super::Level;
+use super::TailLevel;
 use crate::optimize::{border, golden, simplex};
 use statrs::function::gamma::gamma;
 
@@ -102,7 +102,7 @@ impl Gev {
 
     /// The level exceeded by a maximum with this probability, with the 95 % interval of its profile
     /// likelihood (Coles, section 3.3.3).
-    pub fn level(&self, data: &[f64], probability: f64) -> Level {
+    pub fn level(&self, data: &[f64], probability: f64) -> TailLevel {
         let seen = self.exceeded_with(probability);
         let least = self.deviance(data);
         let profile = |level: f64| {
@@ -120,7 +120,7 @@ impl Gev {
             });
             each.into_iter().fold(f64::INFINITY, f64::min)
         };
-        Level::around(seen, self.scale, |level| profile(level) <= least + DROP)
+        TailLevel::around(seen, self.scale, |level| profile(level) <= least + DROP)
     }
 }
 
@@ -149,10 +149,10 @@ pub fn l_moments(data: &[f64]) -> Option<[f64; 3]> {
     Some([b[0], 2.0 * b[1] - b[0], 6.0 * b[2] - 6.0 * b[1] + b[0]])
 }
 
-impl Level {
+impl TailLevel {
     /// Searches outwards from the observed level until `inside` is false; an upper end beyond a
     /// thousand times the scale counts as unbounded.
-    pub(super) fn around(seen: f64, scale: f64, inside: impl Fn(f64) -> bool) -> Level {
+    pub(super) fn around(seen: f64, scale: f64, inside: impl Fn(f64) -> bool) -> TailLevel {
         let reach = |sign: f64| {
             let mut step = 0.1 * scale;
             while step < 1e4 * scale {
@@ -163,7 +163,7 @@ impl Level {
             }
             None
         };
-        Level { level: seen, low: reach(-1.0), high: reach(1.0) }
+        TailLevel { level: seen, low: reach(-1.0), high: reach(1.0) }
     }
 }
 

@@ -1,7 +1,7 @@
 //! The generalised Pareto distribution of excesses over a threshold (Coles 2001, chapter 4): H(y) =
 //! 1 − (1 + ξy/σ)^(−1/ξ), exponential for ξ = 0.
 
-use super::Level;
+use super::TailLevel;
 use super::gev::{DROP, SHAPES, l_moments, least_over};
 use crate::Random;
 use crate::optimize::{golden, simplex};
@@ -125,7 +125,7 @@ impl Gpd {
 
     /// The excess exceeded by one peak in `peaks`, with the 95 % interval of its profile likelihood
     /// (Coles, section 4.3.3).
-    pub fn level(&self, excesses: &[f64], peaks: f64) -> Level {
+    pub fn level(&self, excesses: &[f64], peaks: f64) -> TailLevel {
         let probability = 1.0 / peaks.max(1.0 + 1e-9);
         let seen = self.exceeded_with(probability);
         let least = self.deviance(excesses);
@@ -136,7 +136,7 @@ impl Gpd {
             };
             least_over(SHAPES, deviance)
         };
-        Level::around(seen, self.scale, |level| level > 0.0 && profile(level) <= least + DROP)
+        TailLevel::around(seen, self.scale, |level| level > 0.0 && profile(level) <= least + DROP)
     }
 }
 

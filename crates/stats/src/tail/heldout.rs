@@ -2,7 +2,7 @@
 
 use super::gates::Gates;
 use super::gpd::Gpd;
-use super::independence::Outcome;
+use super::independence::TestOutcome;
 use super::peaks::Over;
 use crate::Random;
 
@@ -25,7 +25,7 @@ pub fn predict(gates: &mut Gates, over: &Over, samples: usize, random: &mut Rand
     for expected in EXPECTED {
         let level = fit.exceeded_with(expected / first.len() as f64);
         let seen = second.iter().filter(|y| **y > level).count();
-        let outcome = Outcome {
+        let outcome = TestOutcome {
             statistic: seen as f64,
             p: probability(seen, level, first.len(), &fit, random),
         };

@@ -5,7 +5,7 @@ use crate::probability::{chi_squared_beyond, normal, normal_upper};
 
 /// A statistic, with the probability of one at least as large under the hypothesis.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Outcome {
+pub struct TestOutcome {
     /// Larger values contradict the hypothesis.
     pub statistic: f64,
     pub p: f64,
@@ -29,7 +29,7 @@ pub fn normal_scores(values: &[f64]) -> Vec<f64> {
 
 /// Ljung and Box, "On a measure of lack of fit in time series models", Biometrika 65 (1978). `None`
 /// for fewer values than lags and two, or equal ones.
-pub fn ljung_box(values: &[f64], lags: usize) -> Option<Outcome> {
+pub fn ljung_box(values: &[f64], lags: usize) -> Option<TestOutcome> {
     let n = values.len();
     if n < lags + 2 || lags == 0 {
         return None;
@@ -45,13 +45,13 @@ pub fn ljung_box(values: &[f64], lags: usize) -> Option<Outcome> {
     };
     let sum: f64 = (1..=lags).map(|lag| correlation(lag).powi(2) / (n - lag) as f64).sum();
     let statistic = n as f64 * (n as f64 + 2.0) * sum;
-    Some(Outcome { statistic, p: chi_squared_beyond(lags as f64, statistic) })
+    Some(TestOutcome { statistic, p: chi_squared_beyond(lags as f64, statistic) })
 }
 
 /// Kwiatkowski, Phillips, Schmidt, Shin, J. Econometrics 54 (1992), for a constant level:
 /// Bartlett's window over `lags`; p between 0.01 and 0.1 from their table 1, no nearer. `None` for
 /// fewer than ten values or equal ones.
-pub fn kpss(values: &[f64], lags: usize) -> Option<Outcome> {
+pub fn kpss(values: &[f64], lags: usize) -> Option<TestOutcome> {
     let n = values.len();
     if n < 10 || lags >= n {
         return None;
@@ -82,7 +82,7 @@ pub fn kpss(values: &[f64], lags: usize) -> Option<Outcome> {
         }
         None => 0.01,
     };
-    Some(Outcome { statistic, p })
+    Some(TestOutcome { statistic, p })
 }
 
 /// The lags of [`kpss`] that its authors use: 4·(n/100)^(1/4).
@@ -125,7 +125,7 @@ impl Near {
 /// dimension", Econometric Reviews 15 (1996): the statistic for windows of `m` values and distances
 /// below `bound`, standard normal for many independent values; p on both sides. O(n²). `None` where
 /// it is not defined.
-pub fn bds(values: &[f64], m: usize, bound: f64) -> Option<Outcome> {
+pub fn bds(values: &[f64], m: usize, bound: f64) -> Option<TestOutcome> {
     if values.len() < m + 20 || m < 2 {
         return None;
     }
@@ -143,7 +143,7 @@ pub fn bds(values: &[f64], m: usize, bound: f64) -> Option<Outcome> {
     let n = (values.len() - m + 1) as f64;
     let statistic =
         n.sqrt() * (near.share(m, 0) - power(near.share(1, m - 1), m)) / variance.sqrt();
-    Some(Outcome { statistic, p: 2.0 * normal(-statistic.abs()) })
+    Some(TestOutcome { statistic, p: 2.0 * normal(-statistic.abs()) })
 }
 
 /// The same with p from shuffles of the values, which is right for few of them, too.
@@ -153,7 +153,7 @@ pub fn bds_shuffled(
     bound: f64,
     shuffles: usize,
     seed: u64,
-) -> Option<Outcome> {
+) -> Option<TestOutcome> {
     const ENOUGH: usize = 10;
     let seen = bds(values, m, bound)?;
     let mut random = Random::seeded(seed);
@@ -163,7 +163,7 @@ pub fn bds_shuffled(
     for done in 0..shuffles {
         // Enough were as extreme: the hypothesis is not rejected.
         if extreme == ENOUGH {
-            return Some(Outcome { statistic: seen.statistic, p: ENOUGH as f64 / done as f64 });
+            return Some(TestOutcome { statistic: seen.statistic, p: ENOUGH as f64 / done as f64 });
         }
         random.choose(&mut order, n);
         let shuffled: Vec<f64> = order.iter().map(|k| values[*k]).collect();
@@ -171,7 +171,7 @@ pub fn bds_shuffled(
             .is_none_or(|other| other.statistic.abs() >= seen.statistic.abs());
         extreme += usize::from(larger);
     }
-    Some(Outcome { statistic: seen.statistic, p: (extreme + 1) as f64 / (shuffles + 1) as f64 })
+    Some(TestOutcome { statistic: seen.statistic, p: (extreme + 1) as f64 / (shuffles + 1) as f64 })
 }
 
 #[cfg(test)]

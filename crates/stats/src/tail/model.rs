@@ -4,15 +4,15 @@
 //! independence and stationarity → both fits, each good → no mode beyond a gap → the second half as
 //! the first predicts → levels on which both agree.
 
-use super::causes::Known;
+use super::causes::KnownCauses;
 use super::fit::{self, GOOD};
 use super::gates::Gates;
 use super::gev::Gev;
 use super::heldout;
-use super::independence::Outcome;
+use super::independence::TestOutcome;
 use super::peaks::{Over, over_threshold};
 use crate::Random;
-use crate::compare::run::Run;
+use crate::compare::run::ComparedRun;
 use punctual_bundle::tail::{BlockMaxima, CauseShare, CauseSource, Model, ReturnLevel, TailCauses};
 
 /// The minimum number of samples for a model.
@@ -34,7 +34,7 @@ const HOUR: i64 = 3_600_000_000_000;
 const PERIODS: [i64; 4] = [HOUR, 24 * HOUR, 30 * 24 * HOUR, 365 * 24 * HOUR];
 
 /// The maxima of equal blocks.
-struct Blocks {
+struct ModelBlocks {
     length: usize,
     maxima: Vec<f64>,
     fit: Gev,
@@ -42,7 +42,7 @@ struct Blocks {
 }
 
 /// The model of a run, or why there is none.
-pub fn of(run: &Run, known: &Known) -> Model {
+pub fn of(run: &ComparedRun, known: &KnownCauses) -> Model {
     let mut gates = Gates::default();
     let (n, all) = (run.samples.len(), run.ladder.count());
     let kept = all == n as u64;
@@ -112,7 +112,7 @@ pub fn of(run: &Run, known: &Known) -> Model {
 
 /// The samples; those of a coarse clock are spread uniformly over its resolution, as ties are due
 /// to the clock, not the latencies.
-fn smoothed(run: &Run, random: &mut Random) -> Vec<f64> {
+fn smoothed(run: &ComparedRun, random: &mut Random) -> Vec<f64> {
     let step = run.step.max(0) as f64;
     run.samples
         .iter()
@@ -120,7 +120,7 @@ fn smoothed(run: &Run, random: &mut Random) -> Vec<f64> {
         .collect()
 }
 
-fn block_maxima(samples: &[f64], random: &mut Random) -> Option<Blocks> {
+fn block_maxima(samples: &[f64], random: &mut Random) -> Option<ModelBlocks> {
     let mut last = None;
     for blocks in BLOCKS.into_iter().filter(|blocks| samples.len() / blocks >= SAMPLES / 60) {
         let length = samples.len() / blocks;
@@ -128,7 +128,7 @@ fn block_maxima(samples: &[f64], random: &mut Random) -> Option<Blocks> {
         let maxima: Vec<f64> = samples.chunks_exact(length).map(of).collect();
         let Some(fit) = Gev::by_likelihood(&maxima) else { continue };
         let fit_p = fit::of_maxima(&maxima, &fit, random);
-        last = Some(Blocks { length, maxima, fit, fit_p });
+        last = Some(ModelBlocks { length, maxima, fit, fit_p });
         if fit_p > GOOD {
             break;
         }
@@ -136,7 +136,7 @@ fn block_maxima(samples: &[f64], random: &mut Random) -> Option<Blocks> {
     last
 }
 
-pub fn beyond(run: &Run, threshold: f64) -> u64 {
+pub fn beyond(run: &ComparedRun, threshold: f64) -> u64 {
     run.samples.iter().filter(|sample| **sample as f64 > threshold).count() as u64
 }
 
@@ -182,7 +182,7 @@ fn rare_mode(gates: &mut Gates, over: &Over, random: &mut Random) {
     let mut ascending = over.excesses.clone();
     ascending.sort_by(f64::total_cmp);
     let gap = fit::widest_gap(&ascending, random);
-    let outcome = gap.map(|(_, p)| Outcome { statistic: f64::NAN, p });
+    let outcome = gap.map(|(_, p)| TestOutcome { statistic: f64::NAN, p });
     gates.test("no-rare-mode", "no gap in the tail", outcome, || {
         let (place, _) = gap.unwrap_or_default();
         let from = |k: usize| over.threshold + ascending.get(k).copied().unwrap_or(0.0);
@@ -196,8 +196,8 @@ fn rare_mode(gates: &mut Gates, over: &Over, random: &mut Random) {
     });
 }
 
-fn good_fits(gates: &mut Gates, over: &Over, blocks: &Blocks) {
-    let outcome = |p: f64| Some(Outcome { statistic: f64::NAN, p });
+fn good_fits(gates: &mut Gates, over: &Over, blocks: &ModelBlocks) {
+    let outcome = |p: f64| Some(TestOutcome { statistic: f64::NAN, p });
     let what = "peaks over a threshold are generalised Pareto (Anderson–Darling)";
     gates.test_at(GOOD, "peaks-fit", what, outcome(over.fit_p), || {
         "no threshold has peaks that follow a generalised Pareto distribution".to_owned()
@@ -224,7 +224,7 @@ fn good_fits(gates: &mut Gates, over: &Over, blocks: &Blocks) {
 fn levels(
     gates: &mut Gates,
     over: &Over,
-    blocks: &Blocks,
+    blocks: &ModelBlocks,
     samples: usize,
     duration: i64,
 ) -> Vec<ReturnLevel> {
@@ -275,7 +275,7 @@ fn micros(ns: f64) -> String {
     format!("{:.1} µs", ns / 1e3)
 }
 
-impl Blocks {
+impl ModelBlocks {
     fn summary(&self) -> BlockMaxima {
         let Gev { location, scale, shape } = self.fit;
         let (blocks, block_length) = (self.maxima.len() as u64, self.length as u64);

@@ -1,6 +1,6 @@
 //! Peaks of bursts over a threshold, and their fit.
 
-use super::Level;
+use super::TailLevel;
 use super::fit::{self, GOOD};
 use super::gpd::Gpd;
 use crate::Random;
@@ -64,10 +64,10 @@ fn peaks(samples: &[f64], sorted: &[f64], requested: usize) -> Option<(f64, Vec<
 
 impl Over {
     /// The level that a burst exceeds once in `times` the measured time.
-    pub fn level(&self, times: f64) -> Level {
+    pub fn level(&self, times: f64) -> TailLevel {
         let excess = self.fit.level(&self.excesses, self.excesses.len() as f64 * times);
         let up = |y: f64| self.threshold + y;
-        Level { level: up(excess.level), low: excess.low.map(up), high: excess.high.map(up) }
+        TailLevel { level: up(excess.level), low: excess.low.map(up), high: excess.high.map(up) }
     }
     pub fn summary(&self) -> Peaks {
         let Gpd { scale, shape } = self.fit;

@@ -6,8 +6,8 @@
 //! 249, 1983). So the maximum is above the q quantile with 95 % from n = ln 0.05 / ln q on.
 
 use crate::cluster::extremal_index;
-use crate::compare::run::Run;
-use punctual_bundle::tail::{QuantileBound, Seen};
+use crate::compare::run::ComparedRun;
+use punctual_bundle::tail::{ModelFreeTail, QuantileBound};
 
 pub const ERROR: f64 = 0.05;
 /// Commonly requested quantiles.
@@ -22,13 +22,13 @@ pub fn needed(quantile: f64) -> u64 {
 }
 
 /// The bounds of a run without a model.
-pub fn of(run: &Run) -> Seen {
+pub fn of(run: &ComparedRun) -> ModelFreeTail {
     let count = run.ladder.count().max(run.samples.len() as u64);
     let index = index(run);
     let effective = index.map(|index| index * count as f64);
     let trusted = effective.unwrap_or(count as f64);
     let some = count > 0 && run.max.is_some();
-    Seen {
+    ModelFreeTail {
         count,
         lost: run.lost,
         overruns: run.overruns,
@@ -52,7 +52,7 @@ fn bound(name: &str, quantile: f64, samples: f64) -> QuantileBound {
 
 /// The extremal index of the longest samples; `None` if their order is not fully known, or with too
 /// few.
-fn index(run: &Run) -> Option<f64> {
+fn index(run: &ComparedRun) -> Option<f64> {
     let n = run.samples.len() as u64;
     if n < LONGEST || n != run.ladder.count() {
         return None;
@@ -77,7 +77,7 @@ mod tests {
     fn bursts_reduce_the_effective_sample_size_of_a_maximum() {
         let mut random = Random::seeded(41);
         let single: Vec<i64> = (0..30_000).map(|_| (-1e4 * random.unit().ln()) as i64).collect();
-        let seen = of(&Run::of_samples(single.clone()));
+        let seen = of(&ComparedRun::of_samples(single.clone()));
         assert!(
             seen.effective.unwrap() > 27_000.0
                 && seen.quantiles[1].bounded
@@ -86,7 +86,7 @@ mod tests {
         );
         assert!((seen.beyond.unwrap() / (3.0 / seen.effective.unwrap()) - 1.0).abs() < 0.01);
         let bursts: Vec<i64> = single.iter().flat_map(|v| [*v; 5]).collect();
-        assert!(of(&Run::of_samples(bursts)).extremal_index.unwrap() < 0.3);
-        assert_eq!(of(&Run::of_samples(Vec::new())).beyond, None);
+        assert!(of(&ComparedRun::of_samples(bursts)).extremal_index.unwrap() < 0.3);
+        assert_eq!(of(&ComparedRun::of_samples(Vec::new())).beyond, None);
     }
 }

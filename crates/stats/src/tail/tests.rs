@@ -2,12 +2,12 @@ use super::*;
 use crate::Random;
 use proptest::prelude::*;
 
-fn with(series: String, run: &Run) -> SeriesTail {
-    of_run(series, run, &Known::default())
+fn with(series: String, run: &ComparedRun) -> SeriesTail {
+    of_run(series, run, &KnownCauses::default())
 }
 
-fn run(samples: Vec<i64>) -> Run {
-    let mut run = Run::of_samples(samples);
+fn run(samples: Vec<i64>) -> ComparedRun {
+    let mut run = ComparedRun::of_samples(samples);
     run.duration = Some(run.samples.len() as i64 * 1_000_000);
     run
 }
@@ -58,7 +58,11 @@ fn a_tail_of_mixed_causes_is_refused() {
     let tail = |cause: fn(usize) -> &'static str| {
         let cause = |(k, ns): (usize, &i64)| (*ns, Some((cause(k).to_owned(), None)));
         let windows = longest.iter().take(20).enumerate().map(cause).collect();
-        of_run("p/s".into(), &run, &Known { windows: Some(windows), ..Known::default() })
+        of_run(
+            "p/s".into(),
+            &run,
+            &KnownCauses { windows: Some(windows), ..KnownCauses::default() },
+        )
     };
     let mixed = tail(|k| if k < 8 { "preempted" } else { "page-fault" });
     assert_eq!((mixed.model.accepted, mixed.model.levels.len()), (false, 0));

@@ -29,7 +29,7 @@ const LEAST_ORDER: usize = 8;
 
 /// A block to be measured: its settings, and whether it is a control.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Planned {
+pub struct PlannedBlock {
     /// For each candidate, whether it is set.
     pub on: Vec<bool>,
     /// Whether it has none of the tested settings.
@@ -38,7 +38,7 @@ pub struct Planned {
 
 /// The task of a round.
 #[derive(Clone, Copy, Debug)]
-pub struct Asked<'a> {
+pub struct RoundTask<'a> {
     pub candidates: &'a [Candidate],
     /// The indices of the tested settings.
     pub open: &'a [usize],
@@ -71,7 +71,7 @@ fn order(open: usize) -> usize {
 }
 
 /// The blocks of a group in order. Another `attempt` changes the order.
-pub fn group(design: Design, asked: &Asked, number: usize, attempt: u32) -> Vec<Planned> {
+pub fn group(design: Design, asked: &RoundTask, number: usize, attempt: u32) -> Vec<PlannedBlock> {
     let mut random = Random::seeded(mix(&[asked.seed, 1, number as u64, u64::from(attempt)]));
     let mut rows = match design {
         Design::OneAtATime => alone(asked),
@@ -81,30 +81,30 @@ pub fn group(design: Design, asked: &Asked, number: usize, attempt: u32) -> Vec<
     let half = rows.len() / 2;
     let first = random.below(half + 1);
     let second = half + random.below(rows.len() - half + 1);
-    let control = || Planned { on: asked.base.to_vec(), is_control: true };
+    let control = || PlannedBlock { on: asked.base.to_vec(), is_control: true };
     rows.insert(second, control());
     rows.insert(first, control());
     rows
 }
 
-fn with(asked: &Asked, on: impl Iterator<Item = usize>) -> Vec<bool> {
+fn with(asked: &RoundTask, on: impl Iterator<Item = usize>) -> Vec<bool> {
     let mut set = asked.base.to_vec();
     on.for_each(|place| set[place] = true);
     set
 }
 
-fn alone(asked: &Asked) -> Vec<Planned> {
+fn alone(asked: &RoundTask) -> Vec<PlannedBlock> {
     let row = |place: usize| {
         let requires = asked.candidates[place].requires.iter().copied();
-        Planned { on: with(asked, requires.chain([place])), is_control: false }
+        PlannedBlock { on: with(asked, requires.chain([place])), is_control: false }
     };
     asked.open.iter().map(|place| row(*place)).collect()
 }
 
-fn combined(asked: &Asked, number: usize, random: &mut Random) -> Vec<Planned> {
+fn combined(asked: &RoundTask, number: usize, random: &mut Random) -> Vec<PlannedBlock> {
     // One setting needs no matrix: it is on in half of the blocks.
     if let [only] = asked.open {
-        let row = |on: bool| Planned {
+        let row = |on: bool| PlannedBlock {
             on: with(asked, on.then_some(*only).into_iter()),
             is_control: false,
         };
@@ -129,7 +129,7 @@ fn combined(asked: &Asked, number: usize, random: &mut Random) -> Vec<Planned> {
             let on = (0..asked.open.len()).filter(is_on).map(|place| asked.open[place]);
             let mut on = with(asked, on);
             admit(asked, &mut on, random);
-            planned.push(Planned { on, is_control: false });
+            planned.push(PlannedBlock { on, is_control: false });
         }
     }
     planned
@@ -137,7 +137,7 @@ fn combined(asked: &Asked, number: usize, random: &mut Random) -> Vec<Planned> {
 
 /// Makes a combination valid: removes one of two settings that exclude each other, and settings
 /// that lack a required one.
-fn admit(asked: &Asked, on: &mut [bool], random: &mut Random) {
+fn admit(asked: &RoundTask, on: &mut [bool], random: &mut Random) {
     for place in asked.open {
         for other in &asked.candidates[*place].excludes {
             if on[*place] && on[*other] {

@@ -3,14 +3,14 @@
 //! dependence within it; groups of blocks have their own levels.
 
 use super::least_squares::fit;
-use crate::effect::Estimate;
+use crate::effect::EffectEstimate;
 use crate::probability::{normal_upper, student_upper};
 use punctual_bundle::summary::VerdictWord;
-use punctual_bundle::tune::{Answer, Ratio};
+use punctual_bundle::tune::{EffectFactor, TuneAnswer};
 
 /// A measured block.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Row {
+pub struct EffectRow {
     /// The group of blocks.
     pub group: usize,
     /// For each candidate, whether it was set.
@@ -22,10 +22,10 @@ pub struct Row {
 /// The result of a round for a setting.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Screened {
-    pub estimate: Estimate,
+    pub estimate: EffectEstimate,
     /// Adjusted for all settings of the round.
     pub p_adjusted: f64,
-    pub answer: Answer,
+    pub answer: TuneAnswer,
     /// The round, from 1.
     pub round: u32,
     /// The round's share of the error rate.
@@ -34,9 +34,9 @@ pub struct Screened {
 
 /// The estimates for the open settings, and the standard deviation between blocks of the same
 /// settings.
-pub fn estimates(rows: &[Row], open: &[usize]) -> (Vec<Option<Estimate>>, Option<f64>) {
+pub fn estimates(rows: &[EffectRow], open: &[usize]) -> (Vec<Option<EffectEstimate>>, Option<f64>) {
     let groups: Vec<usize> = rows.iter().map(|row| row.group).collect();
-    let of_row = |row: &Row| open.iter().map(|place| f64::from(row.on[*place])).collect();
+    let of_row = |row: &EffectRow| open.iter().map(|place| f64::from(row.on[*place])).collect();
     let columns: Vec<Vec<f64>> = rows.iter().map(of_row).collect();
     let logs: Vec<f64> = rows.iter().map(|row| row.log).collect();
     let fit = fit(&groups, &columns, &logs);
@@ -46,16 +46,16 @@ pub fn estimates(rows: &[Row], open: &[usize]) -> (Vec<Option<Estimate>>, Option
     let variance = fit.squares / fit.freedom;
     let estimate = |column: Option<(f64, f64)>| {
         column.map(|(effect, diagonal)| {
-            Estimate::of_model(effect, (variance * diagonal).sqrt(), fit.freedom, rows.len())
+            EffectEstimate::of_model(effect, (variance * diagonal).sqrt(), fit.freedom, rows.len())
         })
     };
     (fit.columns.into_iter().map(estimate).collect(), Some(variance.sqrt()))
 }
 
-impl Estimate {
+impl EffectEstimate {
     /// As a factor with its 95 % interval. `p_adjusted` is for all tests together.
-    pub fn ratio(&self, p_adjusted: f64) -> Ratio {
-        Ratio {
+    pub fn ratio(&self, p_adjusted: f64) -> EffectFactor {
+        EffectFactor {
             ratio: self.effect.exp(),
             interval: self.interval(0.05).map(f64::exp),
             p: self.p(),

@@ -7,22 +7,22 @@ use punctual_bundle::lab::LabRequirement;
 use punctual_bundle::meta::ATTACHED_WORKLOAD;
 use punctual_bundle::summary::SeriesSummary;
 use punctual_core::cycle::SeriesKind;
-use punctual_core::{Comparison, Metric, SeriesRequirement};
+use punctual_core::{BoundComparison, Metric, SeriesRequirement};
 
 /// The figure.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Figure {
+pub struct TuneFigure {
     /// Its text: `p99.9`, `response p99.9`, `servo/response max`.
     text: String,
     of: SeriesRequirement,
 }
 
-impl Figure {
+impl TuneFigure {
     /// Parses a figure: a requirement, or one without its bound.
     ///
     /// # Errors
     /// The text is not a latency figure; the message says why.
-    pub fn parse(text: &str) -> Result<Figure, String> {
+    pub fn parse(text: &str) -> Result<TuneFigure, String> {
         // A bound beyond all latencies, so that the same parser reads both.
         let bound = [text.to_owned(), format!("{text} < {BEYOND_ALL}")];
         let read = bound.iter().map(|text| text.parse::<SeriesRequirement>());
@@ -33,8 +33,10 @@ impl Figure {
             of.requirement.metric,
             Metric::Max | Metric::Mean | Metric::Percentile(_) | Metric::CorrectedPercentile(_)
         );
-        let is_bound =
-            matches!(of.requirement.comparison, Comparison::Less | Comparison::LessOrEqual);
+        let is_bound = matches!(
+            of.requirement.comparison,
+            BoundComparison::Less | BoundComparison::LessOrEqual
+        );
         if !is_upper {
             return Err(format!(
                 "`{}` is not a figure of latencies that settings could reduce: request a \
@@ -53,7 +55,7 @@ impl Figure {
         } else {
             text.trim().to_owned()
         };
-        Ok(Figure { text, of })
+        Ok(TuneFigure { text, of })
     }
 
     pub fn text(&self) -> &str {
@@ -116,7 +118,7 @@ mod tests {
 
     #[test]
     fn only_upper_latency_figures_can_be_tuned() {
-        let text = |text: &str| Figure::parse(text).map(|figure| figure.text);
+        let text = |text: &str| TuneFigure::parse(text).map(|figure| figure.text);
         for (written, kept) in [
             ("p99.9", "p99.9"),
             ("p99.9 < 80us", "p99.9"),
@@ -155,7 +157,7 @@ mod tests {
             }
             let p99: Option<Vec<i64>> =
                 series.iter().map(|one| one.percentiles.get("99").copied()).collect();
-            let figure = Figure::parse("p99").unwrap().of(&mut bundle);
+            let figure = TuneFigure::parse("p99").unwrap().of(&mut bundle);
             match (p99.and_then(|all| all.into_iter().max()), figure) {
                 (Some(largest), Ok(figure)) => {
                     assert!((figure / largest as f64 - 1.0).abs() < 2e-3, "{figure} {largest}");

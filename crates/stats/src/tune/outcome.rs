@@ -1,11 +1,13 @@
 //! The results of a tuning so far.
 
 use super::candidate::Candidate;
-use super::effect::Row;
+use super::effect::EffectRow;
 use super::procedure::{Tuning, of_pairs};
-use crate::effect::Estimate;
+use crate::effect::EffectEstimate;
 use crate::median_of_sorted;
-use punctual_bundle::tune::{Answer, SCHEMA, TunedCost, TunedSet, TunedSetting, TuningDocument};
+use punctual_bundle::tune::{
+    SCHEMA, TuneAnswer, TunedCost, TunedSet, TunedSetting, TuningDocument,
+};
 use punctual_core::Nanos;
 
 impl Tuning {
@@ -13,7 +15,7 @@ impl Tuning {
     pub fn outcome(&self, metric: &str) -> TuningDocument {
         let settings = (0..self.candidates.len()).map(|place| self.setting(place)).collect();
         let set = self.set();
-        let is_better = set.as_ref().is_some_and(|set| set.answer == Answer::Better);
+        let is_better = set.as_ref().is_some_and(|set| set.answer == TuneAnswer::Better);
         TuningDocument {
             schema: SCHEMA.to_owned(),
             experiment: String::new(),
@@ -47,7 +49,7 @@ impl Tuning {
             name: name.clone(),
             value: value.clone(),
             risk: risk.word().to_owned(),
-            answer: Answer::NotResolved,
+            answer: TuneAnswer::NotResolved,
             effect: None,
             round: 0,
             more_blocks: None,
@@ -55,7 +57,7 @@ impl Tuning {
         };
         let Some(screened) = &self.screened[place] else { return unknown };
         let estimate = &screened.estimate;
-        let times = (screened.answer == Answer::NotResolved)
+        let times = (screened.answer == TuneAnswer::NotResolved)
             .then(|| estimate.needed(self.options.margin, screened.share))
             .flatten();
         let more_blocks = times.map(|times| ((times - 1.0) * estimate.count as f64).ceil() as u64);
@@ -102,20 +104,20 @@ impl Tuning {
     }
 
     /// The answer of one comparison on its own.
-    fn answer(&self, estimate: Option<Estimate>, is_better: fn(f64) -> bool) -> Answer {
-        let Some(estimate) = estimate else { return Answer::NotResolved };
+    fn answer(&self, estimate: Option<EffectEstimate>, is_better: fn(f64) -> bool) -> TuneAnswer {
+        let Some(estimate) = estimate else { return TuneAnswer::NotResolved };
         match (estimate.p() <= self.options.error, is_better(estimate.effect)) {
-            (true, true) => Answer::Better,
-            (true, false) => Answer::Worse,
-            _ if estimate.is_none(self.options.margin) => Answer::NoEffect,
-            _ => Answer::NotResolved,
+            (true, true) => TuneAnswer::Better,
+            (true, false) => TuneAnswer::Worse,
+            _ if estimate.is_none(self.options.margin) => TuneAnswer::NoEffect,
+            _ => TuneAnswer::NotResolved,
         }
     }
 }
 
 /// The median of the blocks with the set, or of those without it.
-fn middle(pairs: &[Row], of_set: bool) -> Option<f64> {
-    let is_it = |row: &&Row| row.on.contains(&true) == of_set;
+fn middle(pairs: &[EffectRow], of_set: bool) -> Option<f64> {
+    let is_it = |row: &&EffectRow| row.on.contains(&true) == of_set;
     let mut logs: Vec<f64> = pairs.iter().filter(is_it).map(|row| row.log).collect();
     logs.sort_by(f64::total_cmp);
     median_of_sorted(&logs).map(f64::exp)

@@ -2,7 +2,7 @@
 
 use super::design::{self, Design, group_size, least_groups};
 use super::effect::MISSED;
-use super::request::Options;
+use super::request::TuningOptions;
 use crate::probability::normal_upper;
 use punctual_core::Nanos;
 
@@ -18,7 +18,7 @@ pub(super) const PILOT: usize = 8;
 const SPARE: f64 = 1.1;
 
 /// The number of blocks of a screening round, from the spread between blocks of the same settings.
-pub fn blocks_needed(options: &Options, settings: usize, error: f64, spread: f64) -> f64 {
+pub fn blocks_needed(options: &TuningOptions, settings: usize, error: f64, spread: f64) -> f64 {
     let k = settings.max(1) as f64;
     let z = normal_upper(error / k / 2.0) + normal_upper(MISSED);
     let of_one = (z * spread / options.smallest.ln()).powi(2);
@@ -35,7 +35,7 @@ pub fn blocks_needed(options: &Options, settings: usize, error: f64, spread: f64
 /// The time to find all effects of the smallest size, from the spread between blocks of the same
 /// settings and the time of a block including its preparation: two rounds of screening, and the
 /// last comparison. Each setting that hides others takes another round.
-pub fn time_needed(options: &Options, settings: usize, spread: f64, block: Nanos) -> Nanos {
+pub fn time_needed(options: &TuningOptions, settings: usize, spread: f64, block: Nanos) -> Nanos {
     let round = |part: f64| blocks_needed(options, settings, part * options.error, spread);
     let first = round(FIRST);
     let rounds = (first / ROUND).max(first + round(FIRST * (1.0 - FIRST)));

@@ -13,17 +13,17 @@
 //! one, over all settings of a round by Holm's procedure.
 
 use super::candidate::Candidate;
-use super::design::{self, Asked, Planned, group, group_size, least_groups, mix};
-use super::effect::{MISSED, Row, Screened, estimates};
+use super::design::{self, PlannedBlock, RoundTask, group, group_size, least_groups, mix};
+use super::effect::{EffectRow, MISSED, Screened, estimates};
 use super::power::{FIRST, PILOT, ROUND, blocks_needed};
 use super::repeats::{ATTEMPTS, Controls};
-use super::request::{Block, Options, Purpose, Request, Step};
+use super::request::{BlockPurpose, BlockRequest, MeasuredBlock, TuneStep, TuningOptions};
 use crate::Random;
 use crate::compare::multiple::holm;
 use crate::dispersion::moments;
-use crate::effect::Estimate;
+use crate::effect::EffectEstimate;
 use crate::probability::normal_upper;
-use punctual_bundle::tune::{Answer, TuningEnd};
+use punctual_bundle::tune::{TuneAnswer, TuningEnd};
 use punctual_core::Nanos;
 use std::collections::VecDeque;
 
@@ -37,7 +37,7 @@ const TRIES: u32 = 3;
 const FAILURES: u64 = 6;
 
 #[derive(Clone, Debug)]
-enum Stage {
+enum TuningStage {
     Pilot,
     Screen { round: u32, group: usize, attempt: u32, until: Nanos },
     Confirm,
@@ -46,16 +46,16 @@ enum Stage {
 
 /// A usable block.
 #[derive(Clone, Debug)]
-struct Measured {
-    request: Request,
+struct UsableBlock {
+    request: BlockRequest,
     /// The logarithm of its figure.
     log: f64,
     throughput: Option<f64>,
 }
 
-impl Measured {
-    fn row(self, group: usize) -> Row {
-        Row { group, on: self.request.on, log: self.log }
+impl UsableBlock {
+    fn row(self, group: usize) -> EffectRow {
+        EffectRow { group, on: self.request.on, log: self.log }
     }
 }
 
@@ -63,14 +63,14 @@ impl Measured {
 #[derive(Clone, Debug)]
 pub struct Tuning {
     pub(super) candidates: Vec<Candidate>,
-    pub(super) options: Options,
-    stage: Stage,
-    queue: VecDeque<Request>,
+    pub(super) options: TuningOptions,
+    stage: TuningStage,
+    queue: VecDeque<BlockRequest>,
     /// The blocks of the current group.
-    current: Vec<Measured>,
+    current: Vec<UsableBlock>,
     tries: u32,
     /// The rows of the round, or of the last comparison.
-    rows: Vec<Row>,
+    rows: Vec<EffectRow>,
     /// The number of rows when effects were last computed.
     computed: usize,
     controls: Controls,
@@ -78,9 +78,9 @@ pub struct Tuning {
     pub(super) adopted: Vec<bool>,
     open: Vec<usize>,
     pub(super) screened: Vec<Option<Screened>>,
-    pub(super) pairs: Vec<Row>,
+    pub(super) pairs: Vec<EffectRow>,
     /// The logarithms of the throughput of the same pairs, if both blocks have one.
-    pub(super) throughputs: Vec<Row>,
+    pub(super) throughputs: Vec<EffectRow>,
     pub(super) used: u64,
     pub(super) failed: u64,
     pub(super) repeated: u64,
@@ -89,12 +89,12 @@ pub struct Tuning {
 
 impl Tuning {
     /// A tuning of these candidates; its first block is the next step.
-    pub fn new(candidates: Vec<Candidate>, options: Options) -> Tuning {
+    pub fn new(candidates: Vec<Candidate>, options: TuningOptions) -> Tuning {
         let count = candidates.len();
         let mut tuning = Tuning {
             candidates,
             options,
-            stage: Stage::Pilot,
+            stage: TuningStage::Pilot,
             queue: VecDeque::new(),
             current: Vec::new(),
             tries: 0,
@@ -112,20 +112,20 @@ impl Tuning {
             repeated: 0,
             elapsed: Nanos::ZERO,
         };
-        let pilot = tuning.request(Purpose::Pilot, 0, 0, vec![false; count]);
+        let pilot = tuning.request(BlockPurpose::Pilot, 0, 0, vec![false; count]);
         tuning.queue.extend(std::iter::repeat_n(pilot, PILOT));
         if count == 0 {
-            tuning.stage = Stage::Done(TuningEnd::Complete);
+            tuning.stage = TuningStage::Done(TuningEnd::Complete);
         }
         tuning
     }
 
-    pub fn next(&self) -> Step<'_> {
+    pub fn next(&self) -> TuneStep<'_> {
         match (&self.stage, self.queue.front()) {
-            (Stage::Done(end), _) => Step::Done(*end),
-            (_, Some(request)) => Step::Measure(request),
+            (TuningStage::Done(end), _) => TuneStep::Done(*end),
+            (_, Some(request)) => TuneStep::Measure(request),
             // A stage fills the queue before it returns.
-            (_, None) => Step::Done(TuningEnd::Complete),
+            (_, None) => TuneStep::Done(TuningEnd::Complete),
         }
     }
 
@@ -134,11 +134,11 @@ impl Tuning {
     }
 
     pub fn ended(&self) -> TuningEnd {
-        if let Step::Done(end) = self.next() { end } else { TuningEnd::Time }
+        if let TuneStep::Done(end) = self.next() { end } else { TuningEnd::Time }
     }
 
     /// Records the outcome of the block that was the next step.
-    pub fn record(&mut self, block: Block) {
+    pub fn record(&mut self, block: MeasuredBlock) {
         self.elapsed = self.elapsed.max(block.elapsed);
         let Some(request) = self.queue.pop_front() else { return };
         match block.figure.filter(|figure| figure.is_finite()) {
@@ -146,13 +146,13 @@ impl Tuning {
                 self.used += 1;
                 self.tries = 0;
                 let log = figure.max(1.0).ln();
-                self.current.push(Measured { request, log, throughput: block.throughput });
+                self.current.push(UsableBlock { request, log, throughput: block.throughput });
             }
             None => {
                 self.failed += 1;
                 self.tries += 1;
                 if self.failed > FAILURES + self.used / 2 {
-                    self.stage = Stage::Done(TuningEnd::BlocksFailed);
+                    self.stage = TuningStage::Done(TuningEnd::BlocksFailed);
                 } else if self.tries < TRIES {
                     self.queue.push_front(request);
                 } else {
@@ -160,7 +160,7 @@ impl Tuning {
                 }
             }
         }
-        if self.queue.is_empty() && !matches!(self.stage, Stage::Done(_)) {
+        if self.queue.is_empty() && !matches!(self.stage, TuningStage::Done(_)) {
             self.end_group();
         }
     }
@@ -171,13 +171,13 @@ impl Tuning {
         let spread = self.spread?;
         let pairs = 2.0 * self.pairs_needed(spread);
         Some(match self.stage {
-            Stage::Pilot | Stage::Done(_) => 0.0,
-            Stage::Screen { round, .. } => {
+            TuningStage::Pilot | TuningStage::Done(_) => 0.0,
+            TuningStage::Screen { round, .. } => {
                 let needed =
                     blocks_needed(&self.options, self.open.len(), self.share(round), spread);
                 (needed - self.rows.len() as f64).max(self.queue.len() as f64) + pairs
             }
-            Stage::Confirm => (pairs - self.pairs.len() as f64).max(self.queue.len() as f64),
+            TuningStage::Confirm => (pairs - self.pairs.len() as f64).max(self.queue.len() as f64),
         })
     }
 
@@ -187,8 +187,14 @@ impl Tuning {
         if measured == 0 { self.options.block } else { Nanos(self.elapsed.ns() / measured) }
     }
 
-    fn request(&self, purpose: Purpose, round: u32, group: usize, on: Vec<bool>) -> Request {
-        Request { purpose, round, group, on }
+    fn request(
+        &self,
+        purpose: BlockPurpose,
+        round: u32,
+        group: usize,
+        on: Vec<bool>,
+    ) -> BlockRequest {
+        BlockRequest { purpose, round, group, on }
     }
 
     fn share(&self, round: u32) -> f64 {
@@ -203,7 +209,7 @@ impl Tuning {
     fn end_group(&mut self) {
         let measured = std::mem::take(&mut self.current);
         match self.stage {
-            Stage::Pilot => {
+            TuningStage::Pilot => {
                 let logs: Vec<f64> = measured.iter().map(|block| block.log).collect();
                 self.spread = moments(&logs).map(|(_, variance)| variance.sqrt());
                 logs.chunks_exact(2).for_each(|pair| {
@@ -211,39 +217,39 @@ impl Tuning {
                 });
                 self.begin_round(1);
             }
-            Stage::Screen { round, group, attempt, until } => {
+            TuningStage::Screen { round, group, attempt, until } => {
                 if attempt < ATTEMPTS && self.has_drifted(&measured) {
                     self.repeated += measured.len() as u64;
                     self.used -= measured.len() as u64;
-                    self.stage = Stage::Screen { round, group, attempt: attempt + 1, until };
+                    self.stage = TuningStage::Screen { round, group, attempt: attempt + 1, until };
                 } else {
                     self.rows.extend(measured.into_iter().map(|block| block.row(group)));
-                    self.stage = Stage::Screen { round, group: group + 1, attempt: 0, until };
+                    self.stage = TuningStage::Screen { round, group: group + 1, attempt: 0, until };
                 }
                 self.go_on_screening();
             }
-            Stage::Confirm => {
+            TuningStage::Confirm => {
                 // Only whole pairs: a failed block leaves its partner without one.
                 if let [_, _] = measured.as_slice() {
                     let group = self.pairs.len();
                     let is_known = |of: &f64| of.is_finite() && *of > 0.0;
-                    let row = |block: &Measured| {
+                    let row = |block: &UsableBlock| {
                         let log = block.throughput.filter(is_known)?.ln();
-                        Some(Row { log, ..block.clone().row(group) })
+                        Some(EffectRow { log, ..block.clone().row(group) })
                     };
-                    let rows: Option<Vec<Row>> = measured.iter().map(row).collect();
+                    let rows: Option<Vec<EffectRow>> = measured.iter().map(row).collect();
                     self.throughputs.extend(rows.into_iter().flatten());
                     self.pairs.extend(measured.into_iter().map(|block| block.row(group)));
                 }
                 self.go_on_confirming();
             }
-            Stage::Done(_) => {}
+            TuningStage::Done(_) => {}
         }
     }
 
-    fn has_drifted(&mut self, measured: &[Measured]) -> bool {
+    fn has_drifted(&mut self, measured: &[UsableBlock]) -> bool {
         let mut controls =
-            measured.iter().filter(|block| block.request.purpose == Purpose::Control);
+            measured.iter().filter(|block| block.request.purpose == BlockPurpose::Control);
         match (controls.next(), controls.next()) {
             (Some(first), Some(second)) => self.controls.drifted(second.log - first.log),
             _ => false,
@@ -256,7 +262,7 @@ impl Tuning {
         let part = if round == 1 { ROUND } else { 1.0 };
         let left = self.left_for_screening().ns() as f64;
         let until = self.elapsed + Nanos((left * part) as i64);
-        self.stage = Stage::Screen { round, group: 0, attempt: 0, until };
+        self.stage = TuningStage::Screen { round, group: 0, attempt: 0, until };
         self.go_on_screening();
     }
 
@@ -269,7 +275,9 @@ impl Tuning {
     }
 
     fn go_on_screening(&mut self) {
-        let Stage::Screen { round, group: number, attempt, until } = self.stage else { return };
+        let TuningStage::Screen { round, group: number, attempt, until } = self.stage else {
+            return;
+        };
         let size = group_size(self.options.design, self.open.len());
         let least = least_groups(self.options.design, self.open.len());
         let is_over = self.open.is_empty()
@@ -282,63 +290,63 @@ impl Tuning {
                 self.spread = spread.or(self.spread);
             }
             let each = self.share(round) / self.open.len().max(1) as f64;
-            let is_resolved = |estimate: &Option<Estimate>| {
+            let is_resolved = |estimate: &Option<EffectEstimate>| {
                 estimate.is_some_and(|e| e.resolves(self.options.smallest, each))
             };
             if is_over || (number >= least && found.iter().all(is_resolved)) {
                 return self.end_round(round, &found);
             }
         }
-        let asked = Asked {
+        let asked = RoundTask {
             candidates: &self.candidates,
             open: &self.open,
             base: &self.adopted,
             seed: mix(&[self.options.seed, u64::from(round)]),
         };
         let planned = group(self.options.design, &asked, number, attempt);
-        let requests: Vec<Request> = planned
+        let requests: Vec<BlockRequest> = planned
             .into_iter()
-            .map(|Planned { on, is_control }| {
-                let purpose = if is_control { Purpose::Control } else { Purpose::Screen };
+            .map(|PlannedBlock { on, is_control }| {
+                let purpose = if is_control { BlockPurpose::Control } else { BlockPurpose::Screen };
                 self.request(purpose, round, number, on)
             })
             .collect();
         self.queue.extend(requests);
     }
 
-    fn end_round(&mut self, round: u32, found: &[Option<Estimate>]) {
-        let known: Vec<(usize, Estimate)> =
+    fn end_round(&mut self, round: u32, found: &[Option<EffectEstimate>]) {
+        let known: Vec<(usize, EffectEstimate)> =
             self.open.iter().zip(found).filter_map(|(place, e)| Some((*place, (*e)?))).collect();
         let adjusted = holm(&known.iter().map(|(_, e)| e.p()).collect::<Vec<f64>>());
         let mut adopts = false;
         for ((place, estimate), p_adjusted) in known.into_iter().zip(adjusted) {
             let share = self.share(round);
             let answer = if p_adjusted <= share && estimate.effect < 0.0 {
-                Answer::Better
+                TuneAnswer::Better
             } else if p_adjusted <= share && estimate.effect > 0.0 {
-                Answer::Worse
+                TuneAnswer::Worse
             } else if estimate.is_none(self.options.margin) {
-                Answer::NoEffect
+                TuneAnswer::NoEffect
             } else {
-                Answer::NotResolved
+                TuneAnswer::NotResolved
             };
-            adopts |= answer == Answer::Better;
-            self.adopted[place] |= answer == Answer::Better;
+            adopts |= answer == TuneAnswer::Better;
+            self.adopted[place] |= answer == TuneAnswer::Better;
             self.screened[place] = Some(Screened { estimate, p_adjusted, answer, round, share });
         }
         let is_answered = |place: &usize| {
             let answer = self.screened[*place].as_ref().map(|screened| screened.answer);
-            matches!(answer, Some(Answer::Better | Answer::Worse))
+            matches!(answer, Some(TuneAnswer::Better | TuneAnswer::Worse))
         };
         self.open.retain(|place| !is_answered(place));
         self.leave_out_excluded();
         if adopts && !self.open.is_empty() && self.has_time_for_a_round() {
             self.begin_round(round + 1);
         } else if self.adopted.contains(&true) {
-            self.stage = Stage::Confirm;
+            self.stage = TuningStage::Confirm;
             self.go_on_confirming();
         } else {
-            self.stage = Stage::Done(self.end());
+            self.stage = TuningStage::Done(self.end());
         }
     }
 
@@ -366,7 +374,7 @@ impl Tuning {
         let pair = Nanos(2 * (self.block_time() + self.options.cost).ns());
         let is_over = self.elapsed + pair > self.options.within;
         if is_over || (is_resolved && self.pairs.len() >= 2 * PAIRS) {
-            self.stage = Stage::Done(self.end());
+            self.stage = TuningStage::Done(self.end());
             return;
         }
         let number = self.pairs.len();
@@ -374,26 +382,26 @@ impl Tuning {
         let mut pair = [vec![false; self.adopted.len()], self.adopted.clone()];
         design::shuffle(&mut pair, &mut random);
         for on in pair {
-            self.queue.push_back(self.request(Purpose::Confirm, 0, number, on));
+            self.queue.push_back(self.request(BlockPurpose::Confirm, 0, number, on));
         }
     }
 
     /// The set against the untouched machine.
-    pub(super) fn of_set(&self) -> Option<Estimate> {
+    pub(super) fn of_set(&self) -> Option<EffectEstimate> {
         of_pairs(&self.pairs)
     }
 
     fn end(&self) -> TuningEnd {
         let is_open = |place: &usize| {
-            !self.screened[*place].as_ref().is_some_and(|s| s.answer != Answer::NotResolved)
+            !self.screened[*place].as_ref().is_some_and(|s| s.answer != TuneAnswer::NotResolved)
         };
         if self.open.iter().any(is_open) { TuningEnd::Time } else { TuningEnd::Complete }
     }
 }
 
 /// The set against the untouched machine, from blocks in pairs.
-pub(super) fn of_pairs(pairs: &[Row]) -> Option<Estimate> {
-    let is_set = |row: &Row| Row { on: vec![row.on.contains(&true)], ..row.clone() };
-    let rows: Vec<Row> = pairs.iter().map(is_set).collect();
+pub(super) fn of_pairs(pairs: &[EffectRow]) -> Option<EffectEstimate> {
+    let is_set = |row: &EffectRow| EffectRow { on: vec![row.on.contains(&true)], ..row.clone() };
+    let rows: Vec<EffectRow> = pairs.iter().map(is_set).collect();
     *estimates(&rows, &[0]).0.first()?
 }

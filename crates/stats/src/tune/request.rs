@@ -6,7 +6,7 @@ use punctual_core::Nanos;
 
 /// The request to a tuning.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Options {
+pub struct TuningOptions {
     pub design: Design,
     /// The smallest effect to be found, as a factor above 1.
     pub smallest: f64,
@@ -23,9 +23,9 @@ pub struct Options {
     pub seed: u64,
 }
 
-impl Default for Options {
-    fn default() -> Options {
-        Options {
+impl Default for TuningOptions {
+    fn default() -> TuningOptions {
+        TuningOptions {
             design: Design::Factorial,
             smallest: 1.3,
             margin: 1.15,
@@ -40,7 +40,7 @@ impl Default for Options {
 
 /// The purpose of a block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Purpose {
+pub enum BlockPurpose {
     /// The spread of the untouched machine.
     Pilot,
     Screen,
@@ -50,21 +50,21 @@ pub enum Purpose {
     Confirm,
 }
 
-impl Purpose {
+impl BlockPurpose {
     pub const fn word(self) -> &'static str {
         match self {
-            Purpose::Pilot => "pilot",
-            Purpose::Screen => "screen",
-            Purpose::Control => "control",
-            Purpose::Confirm => "confirm",
+            BlockPurpose::Pilot => "pilot",
+            BlockPurpose::Screen => "screen",
+            BlockPurpose::Control => "control",
+            BlockPurpose::Confirm => "confirm",
         }
     }
 }
 
 /// A block to be measured.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Request {
-    pub purpose: Purpose,
+pub struct BlockRequest {
+    pub purpose: BlockPurpose,
     /// The round of screening, from 1; 0 outside of rounds.
     pub round: u32,
     /// The group of blocks.
@@ -75,7 +75,7 @@ pub struct Request {
 
 /// A measured block.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Block {
+pub struct MeasuredBlock {
     /// The figure in ns; `None` if unusable.
     pub figure: Option<f64>,
     /// Runs per second of the command that shows the cost; `None` if not requested or unknown.
@@ -86,7 +86,7 @@ pub struct Block {
 
 /// The next step.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub enum Step<'a> {
-    Measure(&'a Request),
+pub enum TuneStep<'a> {
+    Measure(&'a BlockRequest),
     Done(TuningEnd),
 }

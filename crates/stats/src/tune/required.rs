@@ -1,6 +1,6 @@
 //! The requirement on the figure, checked for each block.
 
-use super::request::Purpose;
+use super::request::BlockPurpose;
 use punctual_bundle::summary::VerdictWord;
 use punctual_bundle::tune::{BlockRecord, TunedRequirement};
 use punctual_core::SeriesRequirement;
@@ -37,7 +37,7 @@ pub fn required(
 }
 
 /// Blocks of the last comparison.
-const SET: &str = Purpose::Confirm.word();
+const SET: &str = BlockPurpose::Confirm.word();
 
 #[cfg(test)]
 mod tests {

@@ -4,10 +4,10 @@ use super::candidate::Candidate;
 use super::machine::conduct;
 use super::power::time_needed;
 use super::procedure::Tuning;
-use super::request::Options;
-use super::simulated::{Simulated, Source, Truth};
+use super::request::TuningOptions;
+use super::simulated::{LatencySource, SimulatedTunable, Truth};
 use crate::dispersion::moments;
-use punctual_bundle::tune::{Answer, TuningDocument};
+use punctual_bundle::tune::{TuneAnswer, TuningDocument};
 use punctual_core::Nanos;
 
 /// A machine with its candidate settings.
@@ -25,7 +25,7 @@ pub struct Scenario {
 
 /// The outcome of many tunings.
 #[derive(Clone, PartialEq, Debug, Default)]
-pub struct Counted {
+pub struct TuningCounts {
     pub tunings: usize,
     /// Tunings that wrongly call a setting better.
     pub falsely_better: usize,
@@ -73,8 +73,10 @@ pub fn all(settings: usize) -> Vec<Scenario> {
         scenario("one ×1.3, and a third of all act slowly", with(&[(2, 1.0 / SMALLEST)]));
     slow.candidates.iter_mut().step_by(3).for_each(|c| c.wash_out = Nanos(20_000_000_000));
     let mut hidden = scenario("a source of ×4 hides one of ×1.6", none.clone());
-    hidden.truth.sources =
-        vec![Source { size: 4.0, cured_by: vec![1] }, Source { size: 1.6, cured_by: vec![5] }];
+    hidden.truth.sources = vec![
+        LatencySource { size: 4.0, cured_by: vec![1] },
+        LatencySource { size: 1.6, cured_by: vec![5] },
+    ];
     hidden.better = vec![1, 5];
     vec![
         scenario("nothing helps", none.clone()),
@@ -90,20 +92,30 @@ pub fn all(settings: usize) -> Vec<Scenario> {
 }
 
 /// The stated time of a tuning. Nearly every block switches a setting with slow effect.
-fn stated(options: &Options, scenario: &Scenario, spread: f64) -> Nanos {
+fn stated(options: &TuningOptions, scenario: &Scenario, spread: f64) -> Nanos {
     let wash_out = scenario.candidates.iter().map(|c| c.wash_out).max().unwrap_or(Nanos::ZERO);
     time_needed(options, scenario.candidates.len(), spread, options.block + wash_out)
 }
 
 /// Tunes many machines of a scenario; `noise` is that of blocks as long as those of `options`.
-pub fn simulate(scenario: &Scenario, noise: &[f64], options: &Options, tunings: usize) -> Counted {
+pub fn simulate(
+    scenario: &Scenario,
+    noise: &[f64],
+    options: &TuningOptions,
+    tunings: usize,
+) -> TuningCounts {
     let spread = moments(noise).map_or(0.0, |(_, variance)| variance.sqrt());
-    let options = Options { within: stated(options, scenario, spread), ..options.clone() };
-    let mut counted = Counted::default();
+    let options = TuningOptions { within: stated(options, scenario, spread), ..options.clone() };
+    let mut counted = TuningCounts::default();
     for seed in 0..tunings as u64 {
-        let options = Options { seed, ..options.clone() };
-        let mut machine =
-            Simulated::new(&scenario.truth, &scenario.candidates, noise, options.block, seed);
+        let options = TuningOptions { seed, ..options.clone() };
+        let mut machine = SimulatedTunable::new(
+            &scenario.truth,
+            &scenario.candidates,
+            noise,
+            options.block,
+            seed,
+        );
         let mut tuning = Tuning::new(scenario.candidates.clone(), options);
         let Ok(()) = conduct(&mut tuning, &mut machine);
         counted.add(scenario, &tuning.outcome("figure"));
@@ -114,14 +126,14 @@ pub fn simulate(scenario: &Scenario, noise: &[f64], options: &Options, tunings: 
     counted
 }
 
-impl Counted {
+impl TuningCounts {
     fn add(&mut self, scenario: &Scenario, found: &TuningDocument) {
-        let called = |answer: Answer| -> Vec<usize> {
+        let called = |answer: TuneAnswer| -> Vec<usize> {
             let all = found.settings.iter().enumerate();
             all.filter(|(_, s)| s.answer == answer).map(|(place, _)| place).collect()
         };
         let (better, worse, none) =
-            (called(Answer::Better), called(Answer::Worse), called(Answer::NoEffect));
+            (called(TuneAnswer::Better), called(TuneAnswer::Worse), called(TuneAnswer::NoEffect));
         self.tunings += 1;
         self.falsely_better += usize::from(better.iter().any(|p| !scenario.better.contains(p)));
         self.falsely_worse += usize::from(worse.iter().any(|p| !scenario.worse.contains(p)));
@@ -133,7 +145,7 @@ impl Counted {
         if let Some((set, effect)) = found.set.as_ref().and_then(|s| Some((s, s.effect?))) {
             let on: Vec<bool> = (0..found.settings.len()).map(|p| better.contains(&p)).collect();
             let truth = scenario.truth.factor(&on);
-            self.harmful += usize::from(set.answer == Answer::Better && truth > 1.0);
+            self.harmful += usize::from(set.answer == TuneAnswer::Better && truth > 1.0);
             self.sets[0] += 1;
             self.sets[1] += usize::from(truth < effect.interval[0] || truth > effect.interval[1]);
             self.harmful += usize::from(truth > 1.0 && truth > effect.interval[1]);

@@ -3,8 +3,8 @@
 //! recorded there, bursts included.
 
 use super::candidate::Candidate;
-use super::machine::Machine;
-use super::request::{Block, Request};
+use super::machine::TunableMachine;
+use super::request::{BlockRequest, MeasuredBlock};
 use crate::Random;
 use crate::percentiles;
 use punctual_core::Nanos;
@@ -12,7 +12,7 @@ use std::convert::Infallible;
 
 /// Consecutive blocks of a real machine, a second each.
 #[derive(Clone, Debug)]
-pub struct Recorded {
+pub struct RecordedMachine {
     /// For each: the number of samples, and latencies with their rank from the top, ascending
     /// ranks.
     seconds: Vec<(u64, Vec<(u64, f64)>)>,
@@ -27,10 +27,10 @@ pub struct NotRecorded {
     pub why: &'static str,
 }
 
-impl Recorded {
+impl RecordedMachine {
     /// Reads lines of numbers: `rank …` with the ranks from the top, then for each second the
     /// number of samples and the latency of each rank in ns.
-    pub fn read(text: &str) -> Result<Recorded, NotRecorded> {
+    pub fn read(text: &str) -> Result<RecordedMachine, NotRecorded> {
         let mut ranks: Vec<u64> = Vec::new();
         let mut seconds = Vec::new();
         for (place, line) in text.lines().enumerate().filter(|(_, line)| !line.starts_with('#')) {
@@ -52,7 +52,7 @@ impl Recorded {
         if seconds.is_empty() {
             return Err(NotRecorded { line: 1, why: "no blocks" });
         }
-        Ok(Recorded { seconds })
+        Ok(RecordedMachine { seconds })
     }
 
     /// The logarithm of a percentile of every window of `seconds` seconds, by its first second;
@@ -83,7 +83,7 @@ impl Recorded {
 
 /// A source of latency, active until one of these settings is on.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Source {
+pub struct LatencySource {
     /// The factor by which it alone raises the figure.
     pub size: f64,
     /// The settings that remove it.
@@ -98,7 +98,7 @@ pub struct Truth {
     /// The additional factor of two together.
     pub together: Vec<(usize, usize, f64)>,
     /// Sources of latency; the largest hides the others.
-    pub sources: Vec<Source>,
+    pub sources: Vec<LatencySource>,
     /// The factor by which the machine drifts up and down in an hour.
     pub drift: f64,
 }
@@ -114,7 +114,7 @@ impl Truth {
     pub fn log(&self, on: &[f64]) -> f64 {
         let own: f64 = self.effects.iter().zip(on).map(|(effect, on)| effect.ln() * on).sum();
         let both: f64 = self.together.iter().map(|(a, b, f)| f.ln() * on[*a] * on[*b]).sum();
-        let left = |source: &Source| {
+        let left = |source: &LatencySource| {
             let cured = source.cured_by.iter().map(|place| on[*place]).fold(0.0, f64::max);
             source.size.powf(HIDES) * (1.0 - cured)
         };
@@ -130,10 +130,10 @@ impl Truth {
 
 /// A simulated machine.
 #[derive(Clone, Debug)]
-pub struct Simulated<'a> {
+pub struct SimulatedTunable<'a> {
     truth: &'a Truth,
     candidates: &'a [Candidate],
-    /// From [`Recorded::logs`].
+    /// From [`RecordedMachine::logs`].
     noise: &'a [f64],
     block: Nanos,
     place: usize,
@@ -145,7 +145,7 @@ pub struct Simulated<'a> {
     phase: f64,
 }
 
-impl<'a> Simulated<'a> {
+impl<'a> SimulatedTunable<'a> {
     /// A machine; `noise` has an entry per second of a recording, for blocks as long as `block`.
     pub fn new(
         truth: &'a Truth,
@@ -153,10 +153,10 @@ impl<'a> Simulated<'a> {
         noise: &'a [f64],
         block: Nanos,
         seed: u64,
-    ) -> Simulated<'a> {
+    ) -> SimulatedTunable<'a> {
         let mut random = Random::seeded(seed);
         let count = candidates.len();
-        Simulated {
+        SimulatedTunable {
             truth,
             candidates,
             noise,
@@ -182,7 +182,7 @@ impl<'a> Simulated<'a> {
     }
 }
 
-impl Machine for Simulated<'_> {
+impl TunableMachine for SimulatedTunable<'_> {
     type Error = Infallible;
 
     fn apply(&mut self, on: &[bool]) -> Result<(), Infallible> {
@@ -195,7 +195,7 @@ impl Machine for Simulated<'_> {
         Ok(())
     }
 
-    fn measure(&mut self, _: &Request) -> Result<Option<f64>, Infallible> {
+    fn measure(&mut self, _: &BlockRequest) -> Result<Option<f64>, Infallible> {
         let seconds = self.block.ns() as f64 / 1e9;
         if self.random.below(STRETCH) == 0 {
             self.place = self.random.below(self.noise.len());
@@ -214,7 +214,7 @@ impl Machine for Simulated<'_> {
         Nanos((self.elapsed * 1e9) as i64)
     }
 
-    fn keep(&mut self, _: &Request, _: Block) -> Result<(), Infallible> {
+    fn keep(&mut self, _: &BlockRequest, _: MeasuredBlock) -> Result<(), Infallible> {
         Ok(())
     }
 }

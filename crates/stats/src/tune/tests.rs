@@ -1,22 +1,22 @@
 //! The procedure on machines with known truth.
 
-use super::design::{Asked, CONTROLS, group, group_size};
-use super::effect::{Row, estimates};
+use super::design::{CONTROLS, RoundTask, group, group_size};
+use super::effect::{EffectRow, estimates};
 use super::machine::conduct;
 use super::scenarios::{all, simulate};
-use super::simulated::{Recorded, Simulated, Truth};
+use super::simulated::{RecordedMachine, SimulatedTunable, Truth};
 use super::*;
 use crate::Random;
-use crate::effect::Estimate;
-use punctual_bundle::tune::{Answer, TuningEnd};
+use crate::effect::EffectEstimate;
+use punctual_bundle::tune::{TuneAnswer, TuningEnd};
 use punctual_core::Nanos;
 
 fn candidates(count: usize) -> Vec<Candidate> {
     (0..count).map(|place| Candidate::new(&format!("setting-{place}"))).collect()
 }
 
-fn asked<'a>(candidates: &'a [Candidate], open: &'a [usize], base: &'a [bool]) -> Asked<'a> {
-    Asked { candidates, open, base, seed: 7 }
+fn asked<'a>(candidates: &'a [Candidate], open: &'a [usize], base: &'a [bool]) -> RoundTask<'a> {
+    RoundTask { candidates, open, base, seed: 7 }
 }
 
 #[test]
@@ -76,26 +76,26 @@ fn settings_that_exclude_each_other_are_never_combined() {
 #[test]
 fn a_set_in_pairs_is_the_test_of_pairs() {
     let mut random = Random::seeded(5);
-    let rows: Vec<Row> = (0..24)
-        .map(|k| Row { group: k / 2, on: vec![k % 2 == 1], log: 10.0 + random.unit() })
+    let rows: Vec<EffectRow> = (0..24)
+        .map(|k| EffectRow { group: k / 2, on: vec![k % 2 == 1], log: 10.0 + random.unit() })
         .collect();
     let differences: Vec<f64> =
         rows.chunks_exact(2).map(|pair| pair[1].log - pair[0].log).collect();
     let estimate = estimates(&rows, &[0]).0[0].unwrap();
-    let of_pairs = Estimate::of_pairs(&differences).unwrap();
+    let of_pairs = EffectEstimate::of_pairs(&differences).unwrap();
     assert!((estimate.effect - of_pairs.effect).abs() < 1e-12);
     let [ours, theirs] = [estimate, of_pairs].map(|of| of.within(1.5f64.ln()));
     assert!((ours.interval[0] - theirs.interval[0]).abs() < 1e-12, "{ours:?} {theirs:?}");
     assert_eq!(ours.verdict, theirs.verdict);
 }
 
-fn recorded() -> Recorded {
-    Recorded::read(include_str!("../../../../fixtures/tune/blocks.txt")).unwrap()
+fn recorded() -> RecordedMachine {
+    RecordedMachine::read(include_str!("../../../../fixtures/tune/blocks.txt")).unwrap()
 }
 
-fn tuned(truth: &Truth, options: &Options, noise: &[f64]) -> Tuning {
+fn tuned(truth: &Truth, options: &TuningOptions, noise: &[f64]) -> Tuning {
     let candidates = candidates(truth.effects.len());
-    let mut machine = Simulated::new(truth, &candidates, noise, options.block, options.seed);
+    let mut machine = SimulatedTunable::new(truth, &candidates, noise, options.block, options.seed);
     let mut tuning = Tuning::new(candidates.clone(), options.clone());
     let Ok(()) = conduct(&mut tuning, &mut machine);
     tuning
@@ -111,9 +111,9 @@ fn without_noise_every_answer_is_right() {
     let mut noise = vec![10.0; 100];
     // Hardly any noise: with none, no spread can be computed.
     noise.iter_mut().step_by(3).for_each(|log| *log += 1e-3);
-    let found = tuned(&truth, &Options::default(), &noise).outcome("p99.9");
-    let answers: Vec<Answer> = found.settings.iter().map(|s| s.answer).collect();
-    use Answer::{Better, NoEffect, Worse};
+    let found = tuned(&truth, &TuningOptions::default(), &noise).outcome("p99.9");
+    let answers: Vec<TuneAnswer> = found.settings.iter().map(|s| s.answer).collect();
+    use TuneAnswer::{Better, NoEffect, Worse};
     assert_eq!(answers, [NoEffect, Better, Worse, Better, NoEffect]);
     let effect = found.set.as_ref().unwrap().effect.unwrap();
     assert!((effect.ratio - 0.45).abs() < 0.001, "{effect:?}");
@@ -125,19 +125,20 @@ fn without_noise_every_answer_is_right() {
 #[test]
 fn tuning_ends_within_its_time_and_reports_unresolved_settings() {
     let noise = recorded().logs(99.9, 10);
-    let options = Options { within: Nanos(1_800_000_000_000), ..Options::default() };
+    let options = TuningOptions { within: Nanos(1_800_000_000_000), ..TuningOptions::default() };
     let truth = Truth { effects: vec![1.0; 12], ..Truth::default() };
     let found = tuned(&truth, &options, &noise).outcome("p99.9");
     assert!(found.elapsed <= options.within, "{found:?}");
     assert_eq!(found.ended, TuningEnd::Time);
-    let open: Vec<_> = found.settings.iter().filter(|s| s.answer == Answer::NotResolved).collect();
+    let open: Vec<_> =
+        found.settings.iter().filter(|s| s.answer == TuneAnswer::NotResolved).collect();
     assert!(!open.is_empty() && open.iter().all(|s| s.more_time > Some(hours(0))), "{open:?}");
 }
 
 /// A machine with scripted answers.
 struct Scripted<F>(F, u64);
 
-impl<F: FnMut(&Request, u64) -> Option<f64>> Machine for Scripted<F> {
+impl<F: FnMut(&BlockRequest, u64) -> Option<f64>> TunableMachine for Scripted<F> {
     type Error = ();
     fn apply(&mut self, _: &[bool]) -> Result<(), ()> {
         Ok(())
@@ -145,19 +146,22 @@ impl<F: FnMut(&Request, u64) -> Option<f64>> Machine for Scripted<F> {
     fn settle(&mut self, _: Nanos) -> Result<(), ()> {
         Ok(())
     }
-    fn measure(&mut self, request: &Request) -> Result<Option<f64>, ()> {
+    fn measure(&mut self, request: &BlockRequest) -> Result<Option<f64>, ()> {
         self.1 += 1;
         Ok((self.0)(request, self.1))
     }
     fn elapsed(&self) -> Nanos {
         Nanos(self.1 as i64 * 10_000_000_000)
     }
-    fn keep(&mut self, _: &Request, _: Block) -> Result<(), ()> {
+    fn keep(&mut self, _: &BlockRequest, _: MeasuredBlock) -> Result<(), ()> {
         Ok(())
     }
 }
 
-fn scripted(options: Options, answers: impl FnMut(&Request, u64) -> Option<f64>) -> Tuning {
+fn scripted(
+    options: TuningOptions,
+    answers: impl FnMut(&BlockRequest, u64) -> Option<f64>,
+) -> Tuning {
     let mut tuning = Tuning::new(candidates(3), options);
     conduct(&mut tuning, &mut Scripted(answers, 0)).unwrap();
     tuning
@@ -169,30 +173,32 @@ fn a_group_with_differing_controls_is_repeated() {
     let mut noise = move || 1_000.0 * (0.1 * random.unit()).exp();
     // Temporarily everything takes ten times as long, beginning between two controls.
     let mut seen = 0;
-    let options = Options { smallest: 1.03, margin: 1.02, ..Options::default() };
+    let options = TuningOptions { smallest: 1.03, margin: 1.02, ..TuningOptions::default() };
     let found = scripted(options, |request, _| {
-        seen += usize::from(request.group == 3 && request.purpose == Purpose::Control);
+        seen += usize::from(request.group == 3 && request.purpose == BlockPurpose::Control);
         let is_slow = request.round == 1 && request.group == 3 && seen == 2;
         Some(noise() * if is_slow { 10.0 } else { 1.0 })
     })
     .outcome("max");
     assert_eq!((found.repeated, found.failed), (10, 0), "one group of ten: {found:?}");
-    let is_none = |answer| !matches!(answer, Answer::Better | Answer::Worse);
+    let is_none = |answer| !matches!(answer, TuneAnswer::Better | TuneAnswer::Worse);
     assert!(found.settings.iter().all(|s| is_none(s.answer)), "{found:?}");
     assert!(found.spread.unwrap() < 0.04, "the slow blocks do not count: {found:?}");
 }
 
 #[test]
 fn failed_blocks_are_retried_until_too_many_fail() {
-    let options = Options { smallest: 1.03, margin: 1.02, ..Options::default() };
+    let options = TuningOptions { smallest: 1.03, margin: 1.02, ..TuningOptions::default() };
     let some = scripted(options, |_, n| (n % 7 != 0).then_some(1_000.0 + (n * n % 50) as f64));
     let found = some.outcome("max");
     assert!(found.failed > 3 && found.ended == TuningEnd::Complete, "{found:?}");
-    let none = scripted(Options::default(), |_, _| None).outcome("max");
+    let none = scripted(TuningOptions::default(), |_, _| None).outcome("max");
     assert_eq!((none.ended, none.blocks), (TuningEnd::BlocksFailed, 0));
-    assert!(none.settings.iter().all(|s| s.answer == Answer::NotResolved && s.effect.is_none()));
-    let nothing = Tuning::new(Vec::new(), Options::default());
-    assert_eq!(nothing.next(), Step::Done(TuningEnd::Complete));
+    assert!(
+        none.settings.iter().all(|s| s.answer == TuneAnswer::NotResolved && s.effect.is_none())
+    );
+    let nothing = Tuning::new(Vec::new(), TuningOptions::default());
+    assert_eq!(nothing.next(), TuneStep::Done(TuningEnd::Complete));
 }
 
 /// A tuning killed after any block continues as if it had not been.
@@ -200,18 +206,18 @@ fn failed_blocks_are_retried_until_too_many_fail() {
 fn replaying_recorded_blocks_gives_the_same_tuning() {
     let truth = Truth { effects: vec![0.5, 1.0, 1.3], ..Truth::default() };
     let noise = recorded().logs(99.9, 10);
-    let options = Options { smallest: 2.0, ..Options::default() };
+    let options = TuningOptions { smallest: 2.0, ..TuningOptions::default() };
     let candidates = candidates(3);
-    let mut machine = Simulated::new(&truth, &candidates, &noise, options.block, 3);
+    let mut machine = SimulatedTunable::new(&truth, &candidates, &noise, options.block, 3);
     let (mut tuning, mut blocks, mut requests) =
         (Tuning::new(candidates.clone(), options.clone()), Vec::new(), Vec::new());
-    while let Step::Measure(request) = tuning.next() {
+    while let TuneStep::Measure(request) = tuning.next() {
         let request = request.clone();
         let Ok(()) = machine.apply(&request.on);
         let Ok(figure) = machine.measure(&request);
         // Some are lost.
         let figure = figure.filter(|_| blocks.len() % 11 != 5);
-        let block = Block { figure, throughput: None, elapsed: machine.elapsed() };
+        let block = MeasuredBlock { figure, throughput: None, elapsed: machine.elapsed() };
         requests.push(request);
         blocks.push(block);
         tuning.record(block);
@@ -220,7 +226,7 @@ fn replaying_recorded_blocks_gives_the_same_tuning() {
     for killed in 0..blocks.len() {
         let mut again = Tuning::new(candidates.clone(), options.clone());
         blocks[..killed].iter().for_each(|block| again.record(*block));
-        assert_eq!(again.next(), Step::Measure(&requests[killed]));
+        assert_eq!(again.next(), TuneStep::Measure(&requests[killed]));
     }
     let mut again = Tuning::new(candidates, options);
     blocks.iter().for_each(|block| again.record(*block));
@@ -243,7 +249,8 @@ fn slow_settings_wait_for_their_wash_out() {
 
 #[test]
 fn percentiles_of_recorded_blocks_match_those_of_all_samples() {
-    let recorded = Recorded::read("# \nrank 1 2 3 5\n10 90 80 70 20\n10 95 50 40 30\n").unwrap();
+    let recorded =
+        RecordedMachine::read("# \nrank 1 2 3 5\n10 90 80 70 20\n10 95 50 40 30\n").unwrap();
     // Of 20 samples p90 is the third from the top: 95, 90, 80.
     let logs = recorded.logs(90.0, 2);
     assert_eq!(logs.iter().map(|log| log.exp().round()).collect::<Vec<_>>(), [80.0, 80.0]);
@@ -252,7 +259,7 @@ fn percentiles_of_recorded_blocks_match_those_of_all_samples() {
         [80.0, 50.0]
     );
     for bad in ["", "rank 1\n", "rank 1 2\n5 3\n", "rank 1\nx 3\n", "rank 1\n5 y\n", "\n"] {
-        assert!(Recorded::read(bad).is_err(), "{bad:?}");
+        assert!(RecordedMachine::read(bad).is_err(), "{bad:?}");
     }
 }
 
@@ -260,7 +267,7 @@ fn percentiles_of_recorded_blocks_match_those_of_all_samples() {
 #[test]
 fn tuning_finds_true_effects_within_the_stated_error_rate() {
     let noise = recorded().logs(99.9, 10);
-    let options = Options { smallest: 2.0, margin: 1.5, ..Options::default() };
+    let options = TuningOptions { smallest: 2.0, margin: 1.5, ..TuningOptions::default() };
     for mut scenario in all(8).into_iter().take(3) {
         scenario.truth.effects.iter_mut().for_each(|effect| *effect = effect.powi(3));
         let counted = simulate(&scenario, &noise, &options, 60);

@@ -4,7 +4,7 @@ use super::{RUN, TOO_MUCH_LOST};
 use crate::requirements::CUT_OFF;
 use crate::{PhaseView, SeriesView};
 use punctual_bundle::evidence::{
-    ControllerEvidence, Evidence, IsolationEvidence, LoadEvidence, OtherMeasurement,
+    ControllerEvidence, IsolationEvidence, LoadEvidence, OtherMeasurement, PhaseEvidence,
     ProgramEvidence, ReadBack, ThreadEvidence,
 };
 use punctual_bundle::meta::{ATTACHED_WORKLOAD, ENTRIES_WORKLOAD};
@@ -144,7 +144,7 @@ fn keep_gravest(all: &mut Vec<Proof>, more: Vec<Proof>) {
     }
 }
 
-fn of_part(manifest: &Manifest, phase: &PhaseView, evidence: &Fact<Evidence>) -> Vec<Proof> {
+fn of_part(manifest: &Manifest, phase: &PhaseView, evidence: &Fact<PhaseEvidence>) -> Vec<Proof> {
     let name = phase.meta.name.as_str();
     let full = |of: &str| format!("{name}/{of}");
     let required = |view: &SeriesView| !view.meta.requirements.is_empty();
@@ -209,7 +209,7 @@ fn of_part(manifest: &Manifest, phase: &PhaseView, evidence: &Fact<Evidence>) ->
     all
 }
 
-fn thread_of<'a>(evidence: &'a Evidence, series: &str) -> Option<&'a ThreadEvidence> {
+fn thread_of<'a>(evidence: &'a PhaseEvidence, series: &str) -> Option<&'a ThreadEvidence> {
     evidence.threads.iter().find(|thread| thread.series.iter().any(|name| name == series))
 }
 
@@ -283,7 +283,7 @@ fn samples(
     manifest: &Manifest,
     phase: &PhaseView,
     view: &SeriesView,
-    evidence: Option<&Evidence>,
+    evidence: Option<&PhaseEvidence>,
 ) -> Judgement {
     let thread = evidence.and_then(|evidence| thread_of(evidence, &view.meta.name));
     let losses = &view.state.data.losses;
@@ -348,7 +348,10 @@ fn samples(
     holds(format!("{count} samples to its end, none lost"))
 }
 
-fn program_of<'a>(evidence: Option<&'a Evidence>, series: &str) -> Option<&'a ProgramEvidence> {
+fn program_of<'a>(
+    evidence: Option<&'a PhaseEvidence>,
+    series: &str,
+) -> Option<&'a ProgramEvidence> {
     evidence?.programs.iter().find(|program| program.series.iter().any(|name| name == series))
 }
 
@@ -367,7 +370,7 @@ fn program_samples(program: &ProgramEvidence, count: u64) -> Judgement {
     }
 }
 
-fn memory(evidence: &Evidence, insists: bool) -> Option<Judgement> {
+fn memory(evidence: &PhaseEvidence, insists: bool) -> Option<Judgement> {
     let memory = &evidence.memory;
     if !memory.asked {
         return None;
@@ -384,7 +387,7 @@ fn memory(evidence: &Evidence, insists: bool) -> Option<Judgement> {
     })
 }
 
-fn clock(evidence: &Evidence, phase: &PhaseView) -> Judgement {
+fn clock(evidence: &PhaseEvidence, phase: &PhaseView) -> Judgement {
     let clock = &evidence.clock;
     if let Some(step) = clock.stepped {
         return fails(format!(

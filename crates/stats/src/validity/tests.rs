@@ -2,11 +2,11 @@ use super::*;
 use crate::SeriesView;
 use crate::testing::{manifest, meta, phase, state, summarized};
 use punctual_bundle::evidence::{
-    ClockEvidence, ControllerEvidence, Deviation, Evidence, IsolationEvidence, LoadEvidence,
-    LoadProgress, MemoryEvidence, OtherMeasurement, ProgramEvidence, ReadBack, ThreadEvidence,
+    ClockEvidence, ControllerEvidence, Deviation, IsolationEvidence, LoadEvidence, LoadProgress,
+    MemoryEvidence, OtherMeasurement, PhaseEvidence, ProgramEvidence, ReadBack, ThreadEvidence,
 };
 use punctual_bundle::meta::{ENTRIES_WORKLOAD, REQUESTED_SCHEDULING};
-use punctual_bundle::state::State;
+use punctual_bundle::state::SeriesState;
 use punctual_bundle::summary::Summary;
 use punctual_bundle::{KernelEvidence, Outcome, RanOn, SeriesMeta};
 use punctual_core::series::HDR_MAX;
@@ -15,9 +15,9 @@ use punctual_core::{Clock, CpuSet, Fact, MonotonicNs, Nanos};
 /// A fully proved run with one series, and a requirement that its samples meet.
 struct Case {
     manifest: Manifest,
-    evidence: Fact<Evidence>,
+    evidence: Fact<PhaseEvidence>,
     meta: SeriesMeta,
-    state: State,
+    state: SeriesState,
     recorded: Option<Recorded>,
     controller: Fact<ControllerEvidence>,
 }
@@ -34,7 +34,7 @@ fn read_back(requested: &str) -> ReadBack {
 fn proved() -> Case {
     let progress =
         LoadProgress { cpu_time: Nanos::SECOND, switches: 900, io_bytes: 0, processes: 2 };
-    let evidence = Evidence {
+    let evidence = PhaseEvidence {
         real_time_required: false,
         threads: vec![ThreadEvidence {
             tid: 7,
@@ -100,7 +100,7 @@ fn proved() -> Case {
 }
 
 impl Case {
-    fn but(change: impl FnOnce(&mut Evidence)) -> Case {
+    fn but(change: impl FnOnce(&mut PhaseEvidence)) -> Case {
         let mut case = proved();
         if let Fact::Known(evidence) = &mut case.evidence {
             change(evidence);
@@ -140,12 +140,12 @@ impl Case {
 use VerdictWord::{Invalid, Met, NotMet, Undecided};
 
 /// Two parts of a run, the first with 400 samples, the second with the other 600.
-fn in_parts(first: Fact<Evidence>, change: impl FnOnce(&mut Evidence)) -> Case {
+fn in_parts(first: Fact<PhaseEvidence>, change: impl FnOnce(&mut PhaseEvidence)) -> Case {
     let later = Case::but(|evidence| {
         evidence.threads[0].due = Some(600);
         change(evidence);
     });
-    let evidence = Evidence::of_parts(first, later.evidence.clone(), |_| 400);
+    let evidence = PhaseEvidence::of_parts(first, later.evidence.clone(), |_| 400);
     Case { evidence, ..later }
 }
 
@@ -160,7 +160,7 @@ fn the_gravest_of_all_parts_counts() {
         .evidence
     };
     assert_eq!(in_parts(first(), |_| {}).words(), (Met, Some(Met), ValidityWord::Valid));
-    let wrong = |evidence: &mut Evidence| {
+    let wrong = |evidence: &mut PhaseEvidence| {
         evidence.threads[0].affinity = Fact::Known(ReadBack {
             other: Some(Deviation { at: Nanos::SECOND, value: "0-3".into() }),
             ..read_back("0")
@@ -170,7 +170,7 @@ fn the_gravest_of_all_parts_counts() {
         let (of_requirement, _, validity) = in_parts(first, wrong).words();
         assert_eq!((of_requirement, validity), (Invalid, ValidityWord::Invalid));
     }
-    let lost = |evidence: &mut Evidence| evidence.threads[0].due = Some(6_000);
+    let lost = |evidence: &mut PhaseEvidence| evidence.threads[0].due = Some(6_000);
     assert_eq!(in_parts(first(), lost).words().2, ValidityWord::Invalid);
     let cut_off = in_parts(Fact::NotAsked, |_| {});
     assert_eq!(cut_off.words(), (Undecided, Some(Undecided), ValidityWord::Undecided));
@@ -198,7 +198,7 @@ fn other(value: &str) -> Option<Deviation> {
 
 #[test]
 fn a_run_is_invalid_if_any_proof_fails() {
-    type Change = fn(&mut Evidence);
+    type Change = fn(&mut PhaseEvidence);
     let changes: [(&str, Change); 21] = [
         ("SCHED_FIFO 80 was requested, it ran as SCHED_OTHER", |e| {
             e.threads[0].scheduling.other = other("SCHED_OTHER")
@@ -266,7 +266,7 @@ fn a_run_is_invalid_if_any_proof_fails() {
 
 #[test]
 fn unavailable_evidence_makes_a_run_undecided() {
-    type Change = fn(&mut Evidence);
+    type Change = fn(&mut PhaseEvidence);
     let changes: [Change; 8] = [
         |e| e.threads[0].scheduling.after = Fact::Unavailable("ESRCH".into()),
         |e| e.threads[0].affinity = Fact::Unavailable("ESRCH".into()),
@@ -368,7 +368,7 @@ fn lost_samples_make_a_run_undecided_or_invalid_if_many() {
 #[test]
 fn lost_recording_events_leave_validity_undecided_but_requirements_decided() {
     let case = Case::but_all(|case| {
-        let source = punctual_core::event::Source {
+        let source = punctual_core::event::RecordedSource {
             name: "cpu 0".into(),
             cpu: Some(0),
             recorded: 9,
@@ -396,7 +396,7 @@ fn an_interrupted_run_is_undecided_unless_it_has_no_end() {
 
 #[test]
 fn missing_privileges_are_invalid_only_if_real_time_is_required() {
-    let lacking = |e: &mut Evidence| {
+    let lacking = |e: &mut PhaseEvidence| {
         (e.threads[0].refused, e.memory.refused) = (Some("EPERM".into()), Some("EPERM".into()))
     };
     let free = Case::but(lacking).without_requirement().summary();

@@ -23,9 +23,9 @@ fn judge_asked(
     let series = vec![SeriesView { meta: &meta, state: &state, account: None }];
     let phases = &[PhaseView { meta: phase, series }];
     let damage: Vec<String> = damage.iter().map(|of| (*of).to_owned()).collect();
-    let plan = Planned {
+    let plan = PlannedRequests {
         phases: ["p", "later"].map(|name| planned(name, requirements)).into(),
-        ..Planned::default()
+        ..PlannedRequests::default()
     };
     let (planned, damage) = (&plan, damage.as_slice());
     summarize_run(&RunView { manifest, planned, phases, found: &[], damage, recorded: None })

@@ -38,14 +38,14 @@ fn baseline_records_are_read_in_order_of_creation() {
     let record = run("2026-11-04T00:00:00Z", 1.0);
     let kept = baseline.place(&record);
     assert!(kept.starts_with(&baseline.directory) && kept.is_dir(), "{}", kept.display());
-    let mut history = History::read(&kept).expect("it is read");
+    let mut history = RunHistory::read(&kept).expect("it is read");
     let days: Vec<String> = history.runs.iter().map(|run| run.created.to_string()).collect();
     assert_eq!(days[0], "2026-11-01T00:00:00Z");
     assert_eq!((days.len(), history.files.len()), (3, 3));
     // Later runs, and other versions, are not before it.
     let record = BaselineRun { digest: "other".into(), ..run("2026-11-02T12:00:00Z", 1.0) };
     assert_eq!(history.only(&record), 3);
-    let mut history = History::read(&kept).expect("it is read");
+    let mut history = RunHistory::read(&kept).expect("it is read");
     assert_eq!(history.only(&run("2026-11-02T12:00:00Z", 1.0)), 0);
     assert_eq!(history.runs.len(), 2);
 }
@@ -65,13 +65,13 @@ fn hostile_baseline_records_are_omitted_with_the_reason() {
         BaselineRun { schema: "punctual-baseline/9".into(), ..run("2026-11-01T00:00:00Z", 1.0) };
     std::fs::write(kept.join("new.json"), serde_json::to_vec(&newer).expect("JSON"))
         .expect("written");
-    let history = History::read(&kept).expect("it is read");
+    let history = RunHistory::read(&kept).expect("it is read");
     assert_eq!((history.runs.len(), history.left_out.len()), (1, 6), "{:?}", history.left_out);
 }
 
 #[test]
 fn a_history_begins_with_the_last_accepted_run() {
-    let mut history = History::default();
+    let mut history = RunHistory::default();
     for day in 1..=5 {
         let begins = day == 3;
         let created = format!("2026-11-0{day}T00:00:00Z");

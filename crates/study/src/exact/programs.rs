@@ -2,11 +2,11 @@
 
 use punctual_core::{Finding, MadeOf, Severity};
 use punctual_exact::dump::Dump;
-use punctual_exact::programs::{Code, Program};
-use punctual_exact::symbols::{KernelSymbols, Names, executed};
+use punctual_exact::programs::{ExecutableBytes, Program};
+use punctual_exact::symbols::{FunctionTable, KernelSymbols, executed};
 use punctual_lab::exact::GuestProgram;
 use punctual_record::symbols::lines::lines_at;
-use punctual_record::symbols::{Object, executable};
+use punctual_record::symbols::{ElfObject, executable};
 use std::collections::HashMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -20,17 +20,17 @@ const KERNELS: [&str; 2] = ["/usr/lib/debug/boot/vmlinux-", "/usr/lib/debug/lib/
 type Mapped = Vec<(Range<usize>, u64)>;
 
 /// The files of a run, each with its code and functions.
-pub(crate) struct Programs {
+pub(crate) struct RunPrograms {
     files: Vec<(GuestProgram, Mapped)>,
     programs: Vec<Program>,
 }
 
-impl Programs {
+impl RunPrograms {
     /// The programs of a run, with the kernel's vDSO.
-    pub(crate) fn of(made_of: Option<&MadeOf>, vdso: &[u8]) -> Programs {
+    pub(crate) fn of(made_of: Option<&MadeOf>, vdso: &[u8]) -> RunPrograms {
         let vdso = GuestProgram { path: VDSO.to_owned(), bytes: vdso.to_owned() };
         let files = made_of.map(punctual_lab::exact::programs).unwrap_or_default();
-        let mut all = Programs { files: Vec::new(), programs: Vec::new() };
+        let mut all = RunPrograms { files: Vec::new(), programs: Vec::new() };
         for file in std::iter::once(vdso).chain(files) {
             let mapped = executable(&file.bytes);
             if let Some(program) = program(&file, &mapped) {
@@ -42,12 +42,17 @@ impl Programs {
     }
 
     /// All names for a run.
-    pub(crate) fn names(&self, dump: &Dump, kallsyms: &str) -> Names {
-        Names::of(dump, KernelSymbols::parse(kallsyms), &self.programs)
+    pub(crate) fn names(&self, dump: &Dump, kallsyms: &str) -> FunctionTable {
+        FunctionTable::of(dump, KernelSymbols::parse(kallsyms), &self.programs)
     }
 
     /// Adds the source lines of all code with debug information. The findings list the rest.
-    pub(crate) fn add_lines(&self, names: &mut Names, dump: &Dump, release: &str) -> Vec<Finding> {
+    pub(crate) fn add_lines(
+        &self,
+        names: &mut FunctionTable,
+        dump: &Dump,
+        release: &str,
+    ) -> Vec<Finding> {
         let mut places: Vec<Vec<(u64, usize)>> = vec![Vec::new(); self.files.len()];
         for (place, program, offset) in names.user.places() {
             let (_, mapped) = &self.files[program];
@@ -83,14 +88,14 @@ impl Programs {
 /// The program of a file; `None` without code.
 fn program(file: &GuestProgram, mapped: &Mapped) -> Option<Program> {
     let path = Path::new(&file.path);
-    let code: Vec<Code> = mapped
+    let code: Vec<ExecutableBytes> = mapped
         .iter()
-        .map(|(range, _)| Code {
+        .map(|(range, _)| ExecutableBytes {
             offset: range.start as u64,
             bytes: file.bytes[range.clone()].to_vec(),
         })
         .collect();
-    let symbols = Object::of_bytes(path, &file.bytes).unwrap_or_default();
+    let symbols = ElfObject::of_bytes(path, &file.bytes).unwrap_or_default();
     let mut functions: Vec<(u64, u64, String)> = Vec::new();
     for function in symbols.functions {
         // Of several names for one place the first is the simplest.
@@ -111,7 +116,7 @@ fn address(mapped: &Mapped, offset: u64) -> Option<u64> {
 
 /// Adds the lines of blocks at these addresses of a file.
 fn add(
-    names: &mut Names,
+    names: &mut FunctionTable,
     mut places: Vec<(u64, usize)>,
     path: &Path,
     bytes: &[u8],
@@ -130,7 +135,11 @@ fn add(
 
 /// Adds the lines of the kernel, which is loaded at the addresses of its debug file: guests boot
 /// with `nokaslr`.
-fn add_kernel(names: &mut Names, places: Vec<(u64, usize)>, release: &str) -> Result<(), String> {
+fn add_kernel(
+    names: &mut FunctionTable,
+    places: Vec<(u64, usize)>,
+    release: &str,
+) -> Result<(), String> {
     let [boot, modules] = KERNELS;
     let paths = [format!("{boot}{release}"), format!("{modules}{release}/vmlinux")];
     // The guest supplies the release.

@@ -1,15 +1,15 @@
 //! The same inputs on two kernels: longer, shorter, new, and missing causes.
 
-use super::archive::{Key, Kind, Shown};
-use punctual_bundle::hunt::{Change, Changed};
+use super::archive::{ArchiveKey, LengthKind, TrialResults};
+use punctual_bundle::hunt::{CauseChange, Changed};
 use std::collections::BTreeMap;
 
 /// Lengths that differ by at most this percentage are equal.
 const SAME_PERCENT: u64 = 10;
 
 /// The causes of both, the largest difference first. Both have results of the same inputs.
-pub fn compare(here: &[Shown], there: &[Shown]) -> Vec<Change> {
-    let mut all: BTreeMap<Key, (u64, u64)> = BTreeMap::new();
+pub fn compare(here: &[TrialResults], there: &[TrialResults]) -> Vec<CauseChange> {
+    let mut all: BTreeMap<ArchiveKey, (u64, u64)> = BTreeMap::new();
     for (key, length) in here.iter().flat_map(|shown| &shown.lengths) {
         let both = all.entry(key.clone()).or_default();
         both.0 = both.0.max(*length);
@@ -18,9 +18,9 @@ pub fn compare(here: &[Shown], there: &[Shown]) -> Vec<Change> {
         let both = all.entry(key.clone()).or_default();
         both.1 = both.1.max(*length);
     }
-    let mut changes: Vec<Change> = all
+    let mut changes: Vec<CauseChange> = all
         .into_iter()
-        .map(|((kind, function), (here, there))| Change {
+        .map(|((kind, function), (here, there))| CauseChange {
             kind: kind_word(kind).to_owned(),
             function,
             here,
@@ -45,12 +45,12 @@ fn judge(here: u64, there: u64) -> Changed {
 }
 
 /// A kind of cause in documents.
-pub fn kind_word(kind: Kind) -> &'static str {
+pub fn kind_word(kind: LengthKind) -> &'static str {
     match kind {
-        Kind::Sample => "sample",
-        Kind::IrqsDisabled => "irqs-disabled",
-        Kind::NotPreempted => "not-preempted",
-        Kind::PreemptionDisabled => "preemption-disabled",
+        LengthKind::Sample => "sample",
+        LengthKind::IrqsDisabled => "irqs-disabled",
+        LengthKind::NotPreempted => "not-preempted",
+        LengthKind::PreemptionDisabled => "preemption-disabled",
     }
 }
 
@@ -58,9 +58,10 @@ pub fn kind_word(kind: Kind) -> &'static str {
 mod tests {
     use super::*;
 
-    fn shown(lengths: &[(&str, u64)]) -> Shown {
-        let lengths = lengths.iter().map(|(f, l)| ((Kind::IrqsDisabled, (*f).to_owned()), *l));
-        Shown { lengths: lengths.collect(), failure: None }
+    fn shown(lengths: &[(&str, u64)]) -> TrialResults {
+        let lengths =
+            lengths.iter().map(|(f, l)| ((LengthKind::IrqsDisabled, (*f).to_owned()), *l));
+        TrialResults { lengths: lengths.collect(), failure: None }
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 /// A kind of length in a trial.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Kind {
+pub enum LengthKind {
     /// The worst sample; its function is empty.
     Sample,
     /// A section with interrupts disabled, by its function.
@@ -16,23 +16,23 @@ pub enum Kind {
     PreemptionDisabled,
 }
 
-pub type Key = (Kind, String);
+pub type ArchiveKey = (LengthKind, String);
 
 /// The results of a trial: the longest of each cause, in instructions.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
-pub struct Shown {
-    pub lengths: BTreeMap<Key, u64>,
+pub struct TrialResults {
+    pub lengths: BTreeMap<ArchiveKey, u64>,
     /// The reason of a bad end.
     pub failure: Option<String>,
 }
 
-impl Shown {
+impl TrialResults {
     pub fn longest(&self) -> u64 {
         self.lengths.values().copied().max().unwrap_or(0)
     }
 
     /// The longest of a cause.
-    pub fn of(&self, key: &Key) -> u64 {
+    pub fn of(&self, key: &ArchiveKey) -> u64 {
         self.lengths.get(key).copied().unwrap_or(0)
     }
 }
@@ -40,12 +40,12 @@ impl Shown {
 /// The longest of each cause, and the trial that showed it first.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct Archive {
-    best: BTreeMap<Key, (u64, usize)>,
+    best: BTreeMap<ArchiveKey, (u64, usize)>,
 }
 
 impl Archive {
     /// Adds a trial's results. Returns whether it showed a new or longer cause.
-    pub fn add(&mut self, trial: usize, shown: &Shown) -> bool {
+    pub fn add(&mut self, trial: usize, shown: &TrialResults) -> bool {
         let mut gained = false;
         for (key, length) in &shown.lengths {
             let best = self.best.entry(key.clone()).or_default();
@@ -58,14 +58,14 @@ impl Archive {
     }
 
     /// The causes, the longest first: length, trial.
-    pub fn ranked(&self) -> Vec<(&Key, u64, usize)> {
+    pub fn ranked(&self) -> Vec<(&ArchiveKey, u64, usize)> {
         let mut all: Vec<_> = self.best.iter().map(|(key, best)| (key, best.0, best.1)).collect();
         all.sort_by(|a, b| (b.1, a.0).cmp(&(a.1, b.0)));
         all
     }
 
     /// The longest of a cause and its trial.
-    pub fn best(&self, key: &Key) -> Option<(u64, usize)> {
+    pub fn best(&self, key: &ArchiveKey) -> Option<(u64, usize)> {
         self.best.get(key).copied()
     }
 }

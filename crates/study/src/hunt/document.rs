@@ -1,16 +1,16 @@
 //! The findings of a search: stored, printed and shown.
 
 use super::against::kind_word;
-use super::archive::{Key, Kind};
+use super::archive::{ArchiveKey, LengthKind};
 use super::experiment::command;
 use super::failures;
 use super::minimise::SHOWS_PERCENT;
-use super::search::{Search, Stage, Tried};
+use super::search::{HuntSearch, SearchStage, Tried};
 use super::space::{Input, Space};
-use super::spec::Spec;
+use super::spec::HuntSpec;
 use super::trials::{Runner, explained, worst_ns};
 use punctual_bundle::exact::{DisabledSection, ExactDocument};
-use punctual_bundle::hunt::{HUNT_SCHEMA, HuntCause, HuntDocument, Least, Trial, TrialState};
+use punctual_bundle::hunt::{HUNT_SCHEMA, HuntCause, HuntDocument, HuntTrial, Least, TrialState};
 use punctual_bundle::summary::{Proof, ProofOutcome};
 use punctual_session::exit::Failure;
 use std::collections::HashMap;
@@ -21,13 +21,13 @@ const CAUSES: usize = 30;
 const MET: u64 = 10;
 
 /// The smallest input for a cause: the input, its length, and whether nothing can be removed.
-pub type Minimised = HashMap<Key, (Input, u64, bool)>;
+pub type Minimised = HashMap<ArchiveKey, (Input, u64, bool)>;
 
 /// The document, before experiments are written.
 pub fn of(
-    spec: &Spec,
+    spec: &HuntSpec,
     space: &Space,
-    search: &Search,
+    search: &HuntSearch,
     minimised: &Minimised,
     runner: &Runner,
     place: &Path,
@@ -64,7 +64,7 @@ pub fn of(
         });
     }
     let (worst, mut causes): (Vec<HuntCause>, _) =
-        causes.into_iter().partition(|cause| cause.kind == kind_word(Kind::Sample));
+        causes.into_iter().partition(|cause| cause.kind == kind_word(LengthKind::Sample));
     let listed: usize = causes.len().min(CAUSES);
     let more = (causes.len() - listed) as u64;
     causes.truncate(CAUSES);
@@ -88,7 +88,7 @@ pub fn of(
 }
 
 /// The number of loads tried at all.
-fn surveyed(search: &Search) -> u64 {
+fn surveyed(search: &HuntSearch) -> u64 {
     let parts = search.tried.iter().flat_map(|tried| &tried.input.parts);
     parts.map(|part| part.load).collect::<std::collections::HashSet<_>>().len() as u64
 }
@@ -102,17 +102,17 @@ pub fn loads(space: &Space, input: &Input) -> Vec<String> {
     (0..input.parts.len()).map(words).collect()
 }
 
-fn duration(spec: &Spec, input: &Input) -> Result<i64, Failure> {
+fn duration(spec: &HuntSpec, input: &Input) -> Result<i64, Failure> {
     Ok(spec.duration()?.ns() / 4 * i64::from(input.quarters))
 }
 
 /// The call stack of the longest, if known.
-fn stack(key: &Key, input: &Input, runner: &Runner) -> Result<Vec<String>, Failure> {
+fn stack(key: &ArchiveKey, input: &Input, runner: &Runner) -> Result<Vec<String>, Failure> {
     let Some((_, exact)) = explained(&runner.bundle(input)?) else { return Ok(Vec::new()) };
     Ok(calls(key, exact))
 }
 
-fn calls(key: &Key, exact: ExactDocument) -> Vec<String> {
+fn calls(key: &ArchiveKey, exact: ExactDocument) -> Vec<String> {
     let is_own = |functions: &[(String, u64)]| functions.first().is_some_and(|(f, _)| *f == key.1);
     let with_calls = |section: DisabledSection| (section.longest, section.stack);
     let named = |sections: Vec<DisabledSection>| {
@@ -120,10 +120,10 @@ fn calls(key: &Key, exact: ExactDocument) -> Vec<String> {
         own.map(with_calls).collect()
     };
     let all: Vec<(u64, Vec<String>)> = match key.0 {
-        Kind::Sample => Vec::new(),
-        Kind::IrqsDisabled => named(exact.sections.irqs_disabled),
-        Kind::PreemptionDisabled => named(exact.sections.preemption_disabled),
-        Kind::NotPreempted => {
+        LengthKind::Sample => Vec::new(),
+        LengthKind::IrqsDisabled => named(exact.sections.irqs_disabled),
+        LengthKind::PreemptionDisabled => named(exact.sections.preemption_disabled),
+        LengthKind::NotPreempted => {
             let parts = exact.worst.into_iter().flat_map(|sample| sample.parts);
             let parts = parts.filter(|part| part.kind == kind_word(key.0));
             let parts = parts.filter(|part| is_own(&part.functions));
@@ -142,7 +142,7 @@ fn trial(
     tried: &Tried,
     runner: &Runner,
     place: &Path,
-) -> Result<(Trial, Option<String>), Failure> {
+) -> Result<(HuntTrial, Option<String>), Failure> {
     let bundle = runner.bundle(&tried.input)?;
     let opened = explained(&bundle);
     let invalid = opened.as_ref().and_then(|(bundle, _)| {
@@ -158,15 +158,15 @@ fn trial(
     let wanted = (failure.is_some() || ran_out.is_some()) && console.is_file();
     let console = wanted.then_some(console);
     let below = |path: &Path| path.strip_prefix(place).unwrap_or(path).display().to_string();
-    let trial = Trial {
+    let trial = HuntTrial {
         number: number as u64 + 1,
         stage: match tried.stage {
-            Stage::Survey => "survey",
-            Stage::Halving => "halving",
-            Stage::Sweep => "sweep",
-            Stage::Local => "local",
-            Stage::Random => "random",
-            Stage::Minimise => "minimise",
+            SearchStage::Survey => "survey",
+            SearchStage::Halving => "halving",
+            SearchStage::Sweep => "sweep",
+            SearchStage::Local => "local",
+            SearchStage::Random => "random",
+            SearchStage::Minimise => "minimise",
         }
         .to_owned(),
         loads: loads(space, &tried.input),

@@ -1,7 +1,7 @@
 //! The experiment of an input: run by a trial, and repeatable by any user.
 
 use super::space::{Input, Space};
-use super::spec::Spec;
+use super::spec::HuntSpec;
 use punctual_core::{Nanos, hex};
 use punctual_session::exit::Failure;
 use sha2::{Digest, Sha256};
@@ -9,7 +9,7 @@ use toml::{Table, Value};
 
 /// An input's name (its loads, and a unique checksum) and its text.
 pub fn of(
-    spec: &Spec,
+    spec: &HuntSpec,
     kernel: &str,
     space: &Space,
     input: &Input,
@@ -25,7 +25,7 @@ pub fn of(
     Ok((format!("{name}.{sum}"), text))
 }
 
-fn text(spec: &Spec, kernel: &str, space: &Space, input: &Input) -> Result<String, Failure> {
+fn text(spec: &HuntSpec, kernel: &str, space: &Space, input: &Input) -> Result<String, Failure> {
     let string = |text: &str| Value::String(text.to_owned());
     let mut target = Table::new();
     target.insert("kind".into(), string("vm"));
@@ -116,7 +116,7 @@ mod tests {
         input.parts[0].instances = 2;
         input.parts[1].delay_us = 12;
         input.parts[1].lives_ms = 100;
-        let spec = Spec::of_kernel("6.12-rt");
+        let spec = HuntSpec::of_kernel("6.12-rt");
         let (name, text) = of(&spec, "6.12-rt", &space, &input).expect("an experiment");
         assert!(name.starts_with("vm+io-uring."), "{name}");
         for part in [

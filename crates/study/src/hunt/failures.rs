@@ -2,10 +2,10 @@
 
 use super::search::Tried;
 use punctual_bundle::Bundle;
-use punctual_bundle::hunt::{HuntFailure, Trial};
+use punctual_bundle::hunt::{HuntFailure, HuntTrial};
 use std::collections::BTreeMap;
 
-/// The beginning of a guest's outcome (`punctual_lab::Outcome`), and the kind.
+/// The beginning of a guest's outcome (`punctual_lab::GuestOutcome`), and the kind.
 const KINDS: [(&str, &str); 5] = [
     ("the guest's kernel panicked", "panic"),
     ("the guest was still running", "hang"),
@@ -30,7 +30,7 @@ pub fn memory_ran_out(bundle: &Bundle) -> Option<String> {
 
 /// The failures of all trials, the most frequent first, before experiments are written; `ran_out`
 /// has the messages of [`memory_ran_out`].
-pub fn of(tried: &[Tried], trials: &[Trial], ran_out: &[Option<String>]) -> Vec<HuntFailure> {
+pub fn of(tried: &[Tried], trials: &[HuntTrial], ran_out: &[Option<String>]) -> Vec<HuntFailure> {
     let mut all: BTreeMap<(&str, &str), Vec<usize>> = BTreeMap::new();
     for (number, (tried, ran_out)) in tried.iter().zip(ran_out).enumerate() {
         let failed = tried.shown.failure.as_deref().map(|why| (kind(why), why));
@@ -70,24 +70,24 @@ fn without_count(why: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use super::super::archive::Shown;
-    use super::super::search::Stage;
+    use super::super::archive::TrialResults;
+    use super::super::search::SearchStage;
     use super::super::space::Input;
     use super::*;
     use punctual_bundle::hunt::TrialState;
-    use punctual_lab::{Outcome, Phase};
+    use punctual_lab::{GuestOutcome, GuestPhase};
     use std::time::Duration;
 
     #[test]
     fn outcomes_of_trials_are_classified_by_their_text() {
         let after = Duration::from_secs(300);
         for (outcome, expected) in [
-            (Outcome::Panicked("sysrq".into()), "panic"),
-            (Outcome::Hung { after, phase: Phase::Booting }, "hang"),
-            (Outcome::Silent { after }, "hang"),
-            (Outcome::OutOfMemory("killed".into()), "out-of-memory"),
-            (Outcome::EndedEarly(Phase::Booting), "ended-early"),
-            (Outcome::QemuFailed("no such file".into()), "other"),
+            (GuestOutcome::Panicked("sysrq".into()), "panic"),
+            (GuestOutcome::Hung { after, phase: GuestPhase::Booting }, "hang"),
+            (GuestOutcome::Silent { after }, "hang"),
+            (GuestOutcome::OutOfMemory("killed".into()), "out-of-memory"),
+            (GuestOutcome::EndedEarly(GuestPhase::Booting), "ended-early"),
+            (GuestOutcome::QemuFailed("no such file".into()), "other"),
         ] {
             assert_eq!(kind(&outcome.to_string()), expected, "{outcome}");
         }
@@ -105,11 +105,11 @@ mod tests {
         ];
         let tried = shows.iter().map(|(loads, why, _)| Tried {
             input: Input::simple(0..*loads, 1),
-            stage: Stage::Survey,
-            shown: Shown { failure: why.map(str::to_owned), ..Shown::default() },
+            stage: SearchStage::Survey,
+            shown: TrialResults { failure: why.map(str::to_owned), ..TrialResults::default() },
         });
         let tried: Vec<Tried> = tried.collect();
-        let trial = |number: u64| Trial {
+        let trial = |number: u64| HuntTrial {
             number,
             stage: "survey".into(),
             loads: vec![format!("load {number}")],
@@ -121,7 +121,7 @@ mod tests {
             bundle: None,
             console: Some(format!("{number}.log")),
         };
-        let trials: Vec<Trial> = (1..=4).map(trial).collect();
+        let trials: Vec<HuntTrial> = (1..=4).map(trial).collect();
         let memory: Vec<Option<String>> = shows.iter().map(|(_, _, out)| out.clone()).collect();
         let found = of(&tried, &trials, &memory);
         let short: Vec<_> = found.iter().map(|f| (f.what.as_str(), f.trials, f.trial)).collect();

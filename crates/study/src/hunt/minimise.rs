@@ -2,15 +2,15 @@
 //! Simplifying and isolating failure-inducing input, IEEE TSE 2002): the simpler neighbours of an
 //! input are tried together, the simplest that still shows it replaces it, until none does.
 
-use super::archive::{Key, Shown};
-use super::search::{Search, Stage, Trials};
-use super::space::{Input, Part};
+use super::archive::{ArchiveKey, TrialResults};
+use super::search::{HuntSearch, SearchStage, Trials};
+use super::space::{Input, InputLoad};
 
 /// The percentage of the longest that a smaller input must show.
 pub const SHOWS_PERCENT: u64 = 90;
 
 /// Whether the results contain enough of a length.
-pub fn shows(shown: &Shown, key: &Key, length: u64) -> bool {
+pub fn shows(shown: &TrialResults, key: &ArchiveKey, length: u64) -> bool {
     u128::from(shown.of(key)) * 100 >= u128::from(length) * u128::from(SHOWS_PERCENT)
 }
 
@@ -30,7 +30,7 @@ pub fn simpler(input: &Input) -> Vec<Input> {
         }));
     }
     for (place, part) in parts.iter().enumerate() {
-        let mut with = |change: &dyn Fn(&mut Part)| {
+        let mut with = |change: &dyn Fn(&mut InputLoad)| {
             let mut less = input.clone();
             change(&mut less.parts[place]);
             all.push(less);
@@ -66,8 +66,8 @@ pub fn simpler(input: &Input) -> Vec<Input> {
 /// # Errors
 /// Those of [`Trials::run`].
 pub fn minimise<T: Trials>(
-    search: &mut Search,
-    key: &Key,
+    search: &mut HuntSearch,
+    key: &ArchiveKey,
     trials: &mut T,
 ) -> Result<Option<(Input, u64, bool)>, T::Error> {
     let Some((length, trial)) = search.archive.best(key) else { return Ok(None) };
@@ -76,7 +76,7 @@ pub fn minimise<T: Trials>(
     loop {
         let candidates = simpler(&least);
         let new = candidates.iter().filter(|input| search.shown(input).is_none());
-        let batch: Vec<_> = new.map(|input| (input.clone(), Stage::Minimise)).collect();
+        let batch: Vec<_> = new.map(|input| (input.clone(), SearchStage::Minimise)).collect();
         let over = !batch.is_empty() && !search.try_all(batch, trials)?;
         let still = |input: &&Input| search.shown(input).is_some_and(|s| shows(s, key, length));
         match candidates.iter().find(still) {

@@ -2,20 +2,20 @@
 //! the budget, then the inputs of the causes are minimised, then other kernels are tried.
 
 use super::against::compare;
-use super::archive::{Key, Shown};
+use super::archive::{ArchiveKey, TrialResults};
 use super::document::{self, Minimised};
 use super::minimise::{minimise, simpler};
 use super::require::Require;
-use super::search::{Search, Trials};
-use super::space::{Choice, Input, LIVES_MS, Space};
-use super::spec::Spec;
-use super::standing::Standing;
+use super::search::{HuntSearch, Trials};
+use super::space::{Input, LIVES_MS, LoadChoice, Space};
+use super::spec::HuntSpec;
+use super::standing::SearchProgress;
 use super::stressors;
 use super::trials::Runner;
 use crate::store::Store;
 use punctual_bundle::hunt::{Against, HuntDocument, Least, TrialState};
 use punctual_session::exit::Failure;
-use punctual_session::interrupts::Interrupts;
+use punctual_session::interrupts::SignalRequests;
 use punctual_session::messages::{Listener, shown};
 use std::fs;
 use std::path::Path;
@@ -34,7 +34,7 @@ const SEARCHED: u32 = 3;
 const STEPS: usize = 2;
 
 /// The result of a search.
-pub struct Ended {
+pub struct HuntResult {
     pub document: HuntDocument,
     /// Whether the user ended the search.
     pub interrupted: bool,
@@ -44,7 +44,7 @@ pub struct Ended {
 ///
 /// # Errors
 /// There is no stress-ng, or it has no such stressor.
-pub fn space(spec: &Spec) -> Result<Space, Failure> {
+pub fn space(spec: &HuntSpec) -> Result<Space, Failure> {
     let (names, thorough) = match &spec.stressors {
         Some(none) if none.is_empty() => (Vec::new(), 0),
         Some(asked) => {
@@ -61,12 +61,13 @@ pub fn space(spec: &Spec) -> Result<Space, Failure> {
         }
         None => stressors::known()?,
     };
-    let own = spec.load.iter().map(|load| Choice {
+    let own = spec.load.iter().map(|load| LoadChoice {
         name: load.name.clone(),
         parameters: [String::new()].into_iter().chain(load.parameters.iter().cloned()).collect(),
         command: Some(load.command.clone()),
     });
-    let loads: Vec<Choice> = own.chain(names.iter().map(|name| stressors::choice(name))).collect();
+    let loads: Vec<LoadChoice> =
+        own.chain(names.iter().map(|name| stressors::choice(name))).collect();
     match loads.is_empty() {
         true => Err(Failure::refused("there is no load to try: name stressors, or a [[load]]")),
         false => Ok(Space {
@@ -83,11 +84,11 @@ pub fn space(spec: &Spec) -> Result<Space, Failure> {
 /// # Errors
 /// Trials cannot be run, or none could be measured.
 pub fn run(
-    spec: &Spec,
+    spec: &HuntSpec,
     place: &Path,
     parallel: Option<usize>,
     messages: Listener,
-) -> Result<Ended, Failure> {
+) -> Result<HuntResult, Failure> {
     let space = space(spec)?;
     let requirements: Vec<Require> = spec
         .require
@@ -103,14 +104,14 @@ pub fn run(
     fs::create_dir_all(place)
         .map_err(|why| Failure::refused(format!("cannot write below {}: {why}", shown(place))))?;
     Store::join(place).replace(SPEC, spec.text()?.as_bytes())?;
-    let interrupts = Interrupts::listen()?;
+    let interrupts = SignalRequests::listen()?;
     let trials = place.join(TRIALS);
     let mut runner = Runner::new(spec, &spec.kernel, &space, &trials, &interrupts, parallel)?;
-    let mut search = Search::new(&space, spec.seed, spec.strategy);
+    let mut search = HuntSearch::new(&space, spec.seed, spec.strategy);
     let began = Instant::now();
     runner.until = Some(began + budget * SEARCHED / 4);
     runner.messages = messages;
-    runner.standing = Some(Standing::new(began, budget, spec.trials));
+    runner.standing = Some(SearchProgress::new(began, budget, spec.trials));
     let most = spec.trials.unwrap_or(usize::MAX);
     let most_searched = most / 4 * SEARCHED as usize + most % 4;
     while search.tried.len() < most_searched && search.step(&mut runner)? {
@@ -120,7 +121,7 @@ pub fn run(
     }
     runner.until = Some(began + budget);
     let mut minimised = Minimised::new();
-    let keys: Vec<Key> = search
+    let keys: Vec<ArchiveKey> = search
         .archive
         .ranked()
         .into_iter()
@@ -168,7 +169,7 @@ pub fn run(
         let why = why.unwrap_or_else(|| "the budget is too short for one batch".to_owned());
         return Err(Failure::no_evidence(format!("no trial could be measured: {why}")));
     }
-    Ok(Ended { document, interrupted: runner.interrupted })
+    Ok(HuntResult { document, interrupted: runner.interrupted })
 }
 
 /// Fetches a kernel's packages if they are not here yet.
@@ -185,7 +186,7 @@ pub fn safe(text: &str) -> String {
 }
 
 /// The number of trials of the first step that minimises the longest cause's input.
-fn first_step(search: &Search) -> usize {
+fn first_step(search: &HuntSearch) -> usize {
     let longest = search.archive.ranked().into_iter().next();
     longest.map_or(0, |(_, _, trial)| simpler(&search.tried[trial].input).len())
 }
@@ -197,7 +198,7 @@ fn kept(budget: Duration, steps: Duration) -> Duration {
 }
 
 /// Shows a line for each batch.
-fn progress(messages: Listener, search: &Search, runner: &mut Runner) {
+fn progress(messages: Listener, search: &HuntSearch, runner: &mut Runner) {
     let Some(standing) = &mut runner.standing else { return };
     standing.take(search);
     messages.progress(&standing.line(Instant::now()));
@@ -206,7 +207,7 @@ fn progress(messages: Listener, search: &Search, runner: &mut Runner) {
 /// Writes the experiment of each cause and failure under a descriptive name.
 fn write_found(
     place: &Path,
-    search: &Search,
+    search: &HuntSearch,
     minimised: &Minimised,
     runner: &Runner,
     document: &mut HuntDocument,
@@ -241,12 +242,12 @@ fn write_found(
     Ok(())
 }
 
-fn name(key: &Key) -> String {
+fn name(key: &ArchiveKey) -> String {
     if key.1.is_empty() { "worst-sample".to_owned() } else { safe(&key.1) }
 }
 
 /// The entry of a cause in the document, and its number there; the worst sample is 0.
-fn target<'a>(document: &'a mut HuntDocument, key: &Key) -> Option<(usize, &'a mut Least)> {
+fn target<'a>(document: &'a mut HuntDocument, key: &ArchiveKey) -> Option<(usize, &'a mut Least)> {
     let kind = super::against::kind_word(key.0);
     if let Some(worst) = document.worst.as_mut().filter(|worst| worst.kind == kind) {
         return Some((0, &mut worst.least));
@@ -260,7 +261,7 @@ fn target<'a>(document: &'a mut HuntDocument, key: &Key) -> Option<(usize, &'a m
 /// Tries the inputs of the causes on another kernel.
 fn against(
     kernel: &str,
-    search: &Search,
+    search: &HuntSearch,
     minimised: &Minimised,
     other: &mut Runner,
 ) -> Result<Against, Failure> {
@@ -272,11 +273,11 @@ fn against(
         }
     }
     let there = other.run(&inputs)?.unwrap_or_default();
-    let good = |shown: &&Shown| shown.failure.is_none();
+    let good = |shown: &&TrialResults| shown.failure.is_none();
     let both = inputs.iter().zip(&there).filter_map(|(input, there)| {
         Some((search.shown(input).filter(good)?.clone(), Some(there).filter(good)?.clone()))
     });
-    let (ours, theirs): (Vec<Shown>, Vec<Shown>) = both.unzip();
+    let (ours, theirs): (Vec<TrialResults>, Vec<TrialResults>) = both.unzip();
     Ok(Against {
         kernel: kernel.to_owned(),
         inputs: ours.len() as u64,

@@ -6,8 +6,8 @@
 //! space, its seed and the number of its batches, independent of concurrency. A longer search
 //! begins with the shorter one.
 
-use super::archive::{Archive, Key, Shown};
-use super::random::Random;
+use super::archive::{Archive, ArchiveKey, TrialResults};
+use super::random::SplitMix64;
 use super::space::{Input, MAX_LOADS, QUARTERS, Space};
 use super::spec::Strategy;
 use super::sweep::Sweep;
@@ -42,12 +42,12 @@ pub trait Trials {
     ///
     /// # Errors
     /// Trials cannot be run at all. A failed trial is a result.
-    fn run(&mut self, batch: &[Input]) -> Result<Option<Vec<Shown>>, Self::Error>;
+    fn run(&mut self, batch: &[Input]) -> Result<Option<Vec<TrialResults>>, Self::Error>;
 }
 
 /// Why an input was tried.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Stage {
+pub enum SearchStage {
     /// Every load once, some combined.
     Survey,
     /// The best inputs, for longer.
@@ -65,13 +65,13 @@ pub enum Stage {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Tried {
     pub input: Input,
-    pub stage: Stage,
-    pub shown: Shown,
+    pub stage: SearchStage,
+    pub shown: TrialResults,
 }
 
-pub struct Search<'a> {
+pub struct HuntSearch<'a> {
     space: &'a Space,
-    random: Random,
+    random: SplitMix64,
     seed: u32,
     strategy: Strategy,
     /// Loads surveyed so far.
@@ -87,12 +87,12 @@ pub struct Search<'a> {
     changes: HashMap<usize, u64>,
 }
 
-impl<'a> Search<'a> {
+impl<'a> HuntSearch<'a> {
     /// A new search.
-    pub fn new(space: &'a Space, seed: u32, strategy: Strategy) -> Search<'a> {
-        Search {
+    pub fn new(space: &'a Space, seed: u32, strategy: Strategy) -> HuntSearch<'a> {
+        HuntSearch {
             space,
-            random: Random::new(seed.into()),
+            random: SplitMix64::new(seed.into()),
             seed,
             strategy,
             surveyed: 0,
@@ -113,9 +113,9 @@ impl<'a> Search<'a> {
     pub fn step<T: Trials>(&mut self, trials: &mut T) -> Result<bool, T::Error> {
         let batch = match self.strategy {
             Strategy::Search => self.batch(),
-            Strategy::Random => {
-                (0..BATCH).map(|_| (self.space.random(&mut self.random), Stage::Random)).collect()
-            }
+            Strategy::Random => (0..BATCH)
+                .map(|_| (self.space.random(&mut self.random), SearchStage::Random))
+                .collect(),
         };
         self.try_all(batch, trials)
     }
@@ -126,7 +126,7 @@ impl<'a> Search<'a> {
     /// Those of [`Trials::run`].
     pub fn try_all<T: Trials>(
         &mut self,
-        batch: Vec<(Input, Stage)>,
+        batch: Vec<(Input, SearchStage)>,
         trials: &mut T,
     ) -> Result<bool, T::Error> {
         let inputs: Vec<Input> = batch.iter().map(|(input, _)| input.clone()).collect();
@@ -148,13 +148,13 @@ impl<'a> Search<'a> {
     }
 
     /// The result of a trial of this input, if there was one.
-    pub fn shown(&self, input: &Input) -> Option<&Shown> {
+    pub fn shown(&self, input: &Input) -> Option<&TrialResults> {
         self.known.get(input).map(|number| &self.tried[*number].shown)
     }
 
-    fn batch(&mut self) -> Vec<(Input, Stage)> {
+    fn batch(&mut self) -> Vec<(Input, SearchStage)> {
         let alone = if self.tried.len() < FIRST * BATCH { BATCH } else { SURVEYED };
-        let mut batch: Vec<(Input, Stage)> = Vec::new();
+        let mut batch: Vec<(Input, SearchStage)> = Vec::new();
         while batch.len() < alone && self.surveyed < self.space.loads.len() {
             let is_thorough = self.surveyed < self.space.thorough;
             let together = if is_thorough { 1 } else { MAX_LOADS };
@@ -163,7 +163,7 @@ impl<'a> Search<'a> {
             if is_thorough {
                 input.quarters = QUARTERS[1];
             }
-            batch.push((self.space.whole(input), Stage::Survey));
+            batch.push((self.space.whole(input), SearchStage::Survey));
             self.surveyed = end;
         }
         if self.tried.is_empty() {
@@ -177,27 +177,27 @@ impl<'a> Search<'a> {
             let next = sweep(&mut self.sweep, self.space, self.surveyed);
             let next = next.map(|input| Input { seed: self.seed, ..input });
             if let Some(input) = next.filter(|input| self.is_new(input, &batch)) {
-                batch.push((input, Stage::Sweep));
+                batch.push((input, SearchStage::Sweep));
             }
         }
         for _ in batch.len()..BATCH.min(batch.len() + DRAWN) {
             let input = self.sweep.drawn(self.space, &mut self.random);
             if self.is_new(&input, &batch) {
-                batch.push((input, Stage::Random));
+                batch.push((input, SearchStage::Random));
             }
         }
         while batch.len() < BATCH {
             let longer = (batch.len() == BATCH - 1).then(|| self.longer(&batch)).flatten();
             let next = longer
-                .map(|input| (input, Stage::Halving))
-                .or_else(|| self.change(&batch).map(|input| (input, Stage::Local)));
+                .map(|input| (input, SearchStage::Halving))
+                .or_else(|| self.change(&batch).map(|input| (input, SearchStage::Local)));
             let Some(next) = next else { break };
             batch.push(next);
         }
         batch
     }
 
-    fn is_new(&self, input: &Input, batch: &[(Input, Stage)]) -> bool {
+    fn is_new(&self, input: &Input, batch: &[(Input, SearchStage)]) -> bool {
         !self.known.contains_key(input) && batch.iter().all(|(other, _)| other != input)
     }
 
@@ -209,7 +209,7 @@ impl<'a> Search<'a> {
     }
 
     /// The best trial of a rung's best that was not tried for longer yet.
-    fn longer(&mut self, batch: &[(Input, Stage)]) -> Option<Input> {
+    fn longer(&mut self, batch: &[(Input, SearchStage)]) -> Option<Input> {
         let alive = self.alive();
         for rung in (1..QUARTERS.len()).rev() {
             let below = (0..self.tried.len())
@@ -236,7 +236,7 @@ impl<'a> Search<'a> {
     /// with fewer changes tried, is taken sooner: inputs long changed in vain make way. Most
     /// changes combine several inputs with all their parameters redrawn: each cause keeps its own
     /// longest, so that one trial informs about all of them.
-    fn change(&mut self, batch: &[(Input, Stage)]) -> Option<Input> {
+    fn change(&mut self, batch: &[(Input, SearchStage)]) -> Option<Input> {
         for _ in 0..ATTEMPTS {
             let parents = self.parents();
             let (_, first) = parents.first()?;
@@ -261,7 +261,7 @@ impl<'a> Search<'a> {
     }
 
     /// The causes and trials whose changes are most promising.
-    fn parents(&mut self) -> Vec<(Key, usize)> {
+    fn parents(&mut self) -> Vec<(ArchiveKey, usize)> {
         let mut all: Vec<_> = self.archive.ranked();
         all.sort_by_cached_key(|(_, length, trial)| {
             let changes = self.changes.get(trial).copied().unwrap_or(0);
@@ -269,14 +269,14 @@ impl<'a> Search<'a> {
         });
         let mut seen = HashSet::new();
         all.retain(|(_, _, trial)| seen.insert(*trial));
-        let all: Vec<(Key, usize)> =
+        let all: Vec<(ArchiveKey, usize)> =
             all.into_iter().take(MAX_LOADS).map(|(key, _, trial)| (key.clone(), trial)).collect();
         all.iter().for_each(|(_, trial)| *self.changes.entry(*trial).or_default() += 1);
         all
     }
 
     /// The load that probably produces a cause: most of the trials with it showed the cause.
-    fn culprit(&mut self, key: &Key, trial: usize) -> usize {
+    fn culprit(&mut self, key: &ArchiveKey, trial: usize) -> usize {
         let loads: Vec<usize> =
             self.tried[trial].input.parts.iter().map(|part| part.load).collect();
         if self.random.below(MIXED_OF) == 0 {

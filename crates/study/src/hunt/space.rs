@@ -1,7 +1,7 @@
 //! The inputs of a search: loads with their parameters, alone and together, at other times, with
 //! other seeds, for longer.
 
-use super::random::Random;
+use super::random::SplitMix64;
 
 pub const MAX_LOADS: usize = 3;
 pub const INSTANCES: [u32; 4] = [1, 2, 4, 8];
@@ -13,7 +13,7 @@ pub const QUARTERS: [u32; 3] = [1, 4, 8];
 
 /// A load that may be tried.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Choice {
+pub struct LoadChoice {
     /// The name of a stressor, or of a load of the hunt file.
     pub name: String,
     /// Additional words of the command. The first is always empty.
@@ -26,11 +26,11 @@ pub struct Choice {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Space {
     /// The loads, in the order in which they are first tried.
-    pub loads: Vec<Choice>,
+    pub loads: Vec<LoadChoice>,
     /// The number of first loads surveyed one by one, for the whole duration: those that need
     /// memory or a rare moment show little in a quarter of it, beside others.
     pub thorough: usize,
-    /// The choices of [`Part::lives_ms`], the first of which is 0.
+    /// The choices of [`InputLoad::lives_ms`], the first of which is 0.
     pub lives_ms: &'static [u32],
     /// The maximum start delay of a load in µs: the period of the timer, or 1 ms.
     pub shift_us: u32,
@@ -38,7 +38,7 @@ pub struct Space {
 
 /// A load of an input.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct Part {
+pub struct InputLoad {
     /// The index of the load in the space.
     pub load: usize,
     /// The index of its parameter.
@@ -54,44 +54,44 @@ pub struct Part {
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Input {
     /// The loads, at least one.
-    pub parts: Vec<Part>,
+    pub parts: Vec<InputLoad>,
     /// The seed of the loads and of the timer.
     pub seed: u32,
     /// The duration, in quarters of the requested one.
     pub quarters: u32,
 }
 
-impl Part {
+impl InputLoad {
     /// A load with the simplest settings.
-    pub fn simple(load: usize) -> Part {
-        Part { load, instances: 1, parameter: 0, delay_us: 0, lives_ms: 0 }
+    pub fn simple(load: usize) -> InputLoad {
+        InputLoad { load, instances: 1, parameter: 0, delay_us: 0, lives_ms: 0 }
     }
 }
 
 impl Input {
     /// Loads together, each with the simplest settings.
     pub fn simple(loads: std::ops::Range<usize>, seed: u32) -> Input {
-        Input { parts: loads.map(Part::simple).collect(), seed, quarters: QUARTERS[0] }
+        Input { parts: loads.map(InputLoad::simple).collect(), seed, quarters: QUARTERS[0] }
     }
 }
 
 impl Space {
     /// Any input, each part drawn uniformly: the reference for a search.
-    pub fn random(&self, random: &mut Random) -> Input {
+    pub fn random(&self, random: &mut SplitMix64) -> Input {
         let parts = (0..1 + random.below(MAX_LOADS)).map(|_| self.random_part(random)).collect();
         let quarters = QUARTERS[random.below(QUARTERS.len())];
         self.whole(Input { parts, seed: random.below(1 << 16) as u32 + 1, quarters })
     }
 
-    fn random_part(&self, random: &mut Random) -> Part {
+    fn random_part(&self, random: &mut SplitMix64) -> InputLoad {
         let load = random.below(self.loads.len());
         self.drawn(load, random)
     }
 
     /// A load with all settings drawn uniformly.
-    fn drawn(&self, load: usize, random: &mut Random) -> Part {
+    fn drawn(&self, load: usize, random: &mut SplitMix64) -> InputLoad {
         let stressor = self.loads[load].command.is_none();
-        Part {
+        InputLoad {
             load,
             instances: if stressor { INSTANCES[random.below(INSTANCES.len())] } else { 1 },
             parameter: random.below(self.loads[load].parameters.len()),
@@ -100,7 +100,7 @@ impl Space {
         }
     }
 
-    fn lives(&self, random: &mut Random) -> u32 {
+    fn lives(&self, random: &mut SplitMix64) -> u32 {
         match self.lives_ms.len() {
             0 | 1 => 0,
             some => self.lives_ms[random.below(some)],
@@ -108,14 +108,14 @@ impl Space {
     }
 
     /// These loads together, with all settings redrawn.
-    pub fn mixed(&self, loads: &[usize], random: &mut Random) -> Input {
+    pub fn mixed(&self, loads: &[usize], random: &mut SplitMix64) -> Input {
         let parts = loads.iter().take(MAX_LOADS).map(|load| self.drawn(*load, random)).collect();
         let quarters = QUARTERS[random.below(QUARTERS.len())];
         self.whole(Input { parts, seed: random.below(1 << 16) as u32 + 1, quarters })
     }
 
     /// An input with one change. `others` are inputs whose loads are worth combining with it.
-    pub fn changed(&self, input: &Input, others: &[&Input], random: &mut Random) -> Input {
+    pub fn changed(&self, input: &Input, others: &[&Input], random: &mut SplitMix64) -> Input {
         let mut changed = input.clone();
         let which = random.below(changed.parts.len());
         let part = &mut changed.parts[which];

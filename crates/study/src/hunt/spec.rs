@@ -11,7 +11,7 @@ use std::path::Path;
 /// A hunt file.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Spec {
+pub struct HuntSpec {
     /// The kernel to search.
     pub kernel: String,
     /// Additional words of its command line.
@@ -102,9 +102,9 @@ const fn one() -> u32 {
     1
 }
 
-impl Spec {
-    pub fn of_kernel(kernel: &str) -> Spec {
-        Spec {
+impl HuntSpec {
+    pub fn of_kernel(kernel: &str) -> HuntSpec {
+        HuntSpec {
             kernel: kernel.to_owned(),
             cmdline: String::new(),
             memory: None,
@@ -127,12 +127,12 @@ impl Spec {
     ///
     /// # Errors
     /// The file cannot be read, or contains an error.
-    pub fn read(path: &Path) -> Result<Spec, Failure> {
+    pub fn read(path: &Path) -> Result<HuntSpec, Failure> {
         let refused = |why: &dyn std::fmt::Display| {
             Failure::refused(format!("cannot read {}: {why}", shown(path)))
         };
         let text = fs::read_to_string(path).map_err(|why| refused(&why))?;
-        let mut spec: Spec = toml::from_str(&text).map_err(|why| refused(&why))?;
+        let mut spec: HuntSpec = toml::from_str(&text).map_err(|why| refused(&why))?;
         // Absolute, so that findings can be run again from anywhere.
         for driver in &mut spec.drivers {
             let whole = std::path::absolute(&*driver).map_err(|why| refused(&why))?;
@@ -173,13 +173,13 @@ mod tests {
         let text = "kernel = \"6.1\"\nagainst = [\"6.12\"]\nbudget = \"10min\"\nrequire = [\"max < \
                     20000 instructions\"]\n[measure]\nkind = \"irq\"\n[[load]]\nname = \
                     \"own\"\ncommand = \"sh -c true\"\n";
-        let spec: Spec = toml::from_str(text).expect("a hunt file");
+        let spec: HuntSpec = toml::from_str(text).expect("a hunt file");
         assert_eq!(spec.against, ["6.12"]);
         assert_eq!(spec.budget().map(|b| b.ns()).ok(), Some(600_000_000_000));
         assert_eq!(spec.load[0].name, "own");
-        let again: Spec = toml::from_str(&spec.text().expect("text")).expect("a hunt file");
+        let again: HuntSpec = toml::from_str(&spec.text().expect("text")).expect("a hunt file");
         assert_eq!(again, spec);
-        assert!(toml::from_str::<Spec>("kernel = \"6.1\"\nbudgte = \"1s\"").is_err());
-        assert!(Spec { budget: "0s".into(), ..spec }.budget().is_err());
+        assert!(toml::from_str::<HuntSpec>("kernel = \"6.1\"\nbudgte = \"1s\"").is_err());
+        assert!(HuntSpec { budget: "0s".into(), ..spec }.budget().is_err());
     }
 }

@@ -1,13 +1,13 @@
 //! The progress of a search in a line: updated each second on a terminal, else printed per batch.
 
-use super::search::Search;
+use super::search::HuntSearch;
 use punctual_core::Nanos;
 use punctual_core::format::{count, counted, plain, roughly};
 use std::time::{Duration, Instant};
 
 /// The progress of a search.
 #[derive(Clone, Debug)]
-pub struct Standing {
+pub struct SearchProgress {
     began: Instant,
     /// The end of the budget.
     until: Instant,
@@ -20,13 +20,13 @@ pub struct Standing {
     longest: Option<(String, u64)>,
 }
 
-impl Standing {
-    pub fn new(began: Instant, budget: Duration, most: Option<usize>) -> Standing {
+impl SearchProgress {
+    pub fn new(began: Instant, budget: Duration, most: Option<usize>) -> SearchProgress {
         let until = began + budget;
-        Standing { began, until, most, tried: 0, failed: 0, causes: 0, longest: None }
+        SearchProgress { began, until, most, tried: 0, failed: 0, causes: 0, longest: None }
     }
 
-    pub fn take(&mut self, search: &Search) {
+    pub fn take(&mut self, search: &HuntSearch) {
         let ranked = search.archive.ranked();
         self.tried = search.tried.len();
         self.failed = search.tried.iter().filter(|tried| tried.shown.failure.is_some()).count();
@@ -88,14 +88,14 @@ mod tests {
     fn the_remaining_time_is_derived_from_budget_or_trials() {
         let began = Instant::now();
         let at = |seconds| began + Duration::from_secs(seconds);
-        let mut standing = Standing::new(began, Duration::from_secs(600), None);
+        let mut standing = SearchProgress::new(began, Duration::from_secs(600), None);
         assert_eq!(standing.line(began), "0 trials, about 10 min 00 s left, 0 causes");
-        standing = Standing { tried: 8, ..standing };
+        standing = SearchProgress { tried: 8, ..standing };
         let line = standing.line(at(60));
         assert!(line.starts_with("8 of about 80 trials, about 9 min 00 s left"), "{line}");
-        standing = Standing { tried: 0, most: Some(48), ..standing };
+        standing = SearchProgress { tried: 0, most: Some(48), ..standing };
         assert_eq!(standing.line(at(30)), "0 of 48 trials, about 9 min 30 s left, 0 causes");
-        standing = Standing { tried: 8, failed: 1, causes: 1, ..standing };
+        standing = SearchProgress { tried: 8, failed: 1, causes: 1, ..standing };
         standing.longest = Some(("f".to_owned(), 4_033_607));
         assert_eq!(
             standing.line(at(40)),

@@ -1,6 +1,6 @@
 //! The stressors of stress-ng, and their parameters that are known to matter.
 
-use super::space::Choice;
+use super::space::LoadChoice;
 use punctual_session::exit::Failure;
 use std::process::Command;
 
@@ -72,11 +72,11 @@ pub fn known() -> Result<(Vec<String>, usize), Failure> {
 }
 
 /// A stressor as a load of the space.
-pub fn choice(name: &str) -> Choice {
+pub fn choice(name: &str) -> LoadChoice {
     let known = PARAMETERS.iter().find(|(stressor, _)| *stressor == name);
     let words = known.map_or(&[][..], |(_, words)| words);
     let parameters = std::iter::once("").chain(words.iter().copied()).map(str::to_owned);
-    Choice { name: name.to_owned(), parameters: parameters.collect(), command: None }
+    LoadChoice { name: name.to_owned(), parameters: parameters.collect(), command: None }
 }
 
 fn asked(arguments: &[&str]) -> Result<String, Failure> {

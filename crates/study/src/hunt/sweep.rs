@@ -2,8 +2,8 @@
 //! surveyed loads. A search that follows only positive results never reaches a parameter without
 //! which nothing shows, nor two loads that show nothing alone.
 
-use super::random::Random;
-use super::space::{Input, MAX_LOADS, Part, QUARTERS, Space};
+use super::random::SplitMix64;
+use super::space::{Input, InputLoad, MAX_LOADS, QUARTERS, Space};
 use std::collections::{HashSet, VecDeque};
 
 /// The progress of the sweeps.
@@ -31,7 +31,7 @@ impl Sweep {
         let parts = self
             .parameters
             .drain(..together)
-            .map(|(load, parameter)| Part { parameter, ..Part::simple(load) });
+            .map(|(load, parameter)| InputLoad { parameter, ..InputLoad::simple(load) });
         input(space, parts.collect())
     }
 
@@ -57,11 +57,11 @@ impl Sweep {
         for (place, first) in loads.iter().enumerate() {
             self.paired.extend(loads[place + 1..].iter().map(|second| (*first, *second)));
         }
-        input(space, loads.into_iter().map(Part::simple).collect())
+        input(space, loads.into_iter().map(InputLoad::simple).collect())
     }
 
     /// An input with uniformly drawn settings; but every load is in one before any is in a second.
-    pub fn drawn(&mut self, space: &Space, random: &mut Random) -> Input {
+    pub fn drawn(&mut self, space: &Space, random: &mut SplitMix64) -> Input {
         let loads: Vec<usize> = (0..1 + random.below(MAX_LOADS))
             .map(|_| {
                 if self.round.is_empty() {
@@ -75,7 +75,7 @@ impl Sweep {
 }
 
 /// The input of these loads together, for as long as a survey runs them.
-fn input(space: &Space, parts: Vec<Part>) -> Option<Input> {
+fn input(space: &Space, parts: Vec<InputLoad>) -> Option<Input> {
     let thorough = parts.iter().any(|part| part.load < space.thorough);
     let quarters = QUARTERS[usize::from(thorough)];
     (!parts.is_empty()).then(|| space.whole(Input { parts, seed: 1, quarters }))

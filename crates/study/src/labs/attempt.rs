@@ -1,20 +1,20 @@
 //! One attempt at a run of a lab: `punctual run` in its own process, and the outcome.
 
-use super::directory::{Directory, Stamp, is_whole};
+use super::directory::{LabDirectory, Stamp, is_whole};
 use super::run_name::RunName;
 use crate::process::{Process, nanos, own_run, why};
 use punctual_bundle::{Bundle, Member, Outcome};
 use punctual_core::Nanos;
 use punctual_core::format::plain;
 use punctual_session::exit::Failure;
-use punctual_session::interrupts::Interrupts;
+use punctual_session::interrupts::SignalRequests;
 use std::path::Path;
 use std::process::ExitStatus;
 use std::time::Duration;
 
 /// The result of a run.
 #[derive(Clone, Debug)]
-pub enum Done {
+pub enum AttemptResult {
     Whole(Stamp),
     /// There is no complete bundle, for this reason.
     Failed {
@@ -29,14 +29,14 @@ pub enum Done {
 }
 
 /// The result of every run, in order, and whether the lab was interrupted.
-pub struct Ran {
-    pub done: Vec<Done>,
+pub struct AttemptedRuns {
+    pub done: Vec<AttemptResult>,
     pub interrupted: bool,
 }
 
 /// How to start a run.
 #[derive(Clone, Copy, Default)]
-pub struct How<'a> {
+pub struct StartMethod<'a> {
     /// Whether every instruction is seen.
     pub exact: bool,
     /// The CPU reserved for the run.
@@ -52,10 +52,10 @@ pub struct Attempt {
 
 impl Attempt {
     pub fn start(
-        directory: &Directory,
+        directory: &LabDirectory,
         name: &RunName,
         inputs: String,
-        how: How<'_>,
+        how: StartMethod<'_>,
     ) -> Result<Attempt, Failure> {
         let log = directory.new_log(name)?;
         directory.discard(name);
@@ -69,61 +69,61 @@ impl Attempt {
     /// Returns the outcome. A complete bundle has its final name then.
     pub fn conclude(
         self,
-        directory: &Directory,
+        directory: &LabDirectory,
         name: &RunName,
         status: ExitStatus,
-    ) -> Result<Done, Failure> {
+    ) -> Result<AttemptResult, Failure> {
         let took = nanos(self.process.elapsed());
         let unfinished = directory.unfinished(name);
         if self.process.was_asked() {
             directory.discard(name);
-            return Ok(Done::Waiting);
+            return Ok(AttemptResult::Waiting);
         }
         let exit_code = status.code();
         if is_whole(&unfinished) {
             let exit_code = exit_code.unwrap_or(-1);
             let stamp = Stamp { inputs: self.inputs, took: took.ns(), exit_code };
-            return directory.finish(name, stamp).map(Done::Whole);
+            return directory.finish(name, stamp).map(AttemptResult::Whole);
         }
         let why = failed_outcome(&unfinished).unwrap_or_else(|| why(status, &directory.log(name)));
         directory.keep_failed(name);
-        Ok(Done::Failed { why, exit_code, took })
+        Ok(AttemptResult::Failed { why, exit_code, took })
     }
 }
 
 /// The stored outcome of a run of these inputs.
-pub fn outcome(directory: &Directory, name: &RunName, inputs: &str) -> Done {
+pub fn outcome(directory: &LabDirectory, name: &RunName, inputs: &str) -> AttemptResult {
     match (directory.finished(name, inputs), directory.failed(name, inputs)) {
-        (Some(stamp), _) => Done::Whole(stamp),
+        (Some(stamp), _) => AttemptResult::Whole(stamp),
         (None, Some((stamp, why))) => {
-            Done::Failed { why, exit_code: Some(stamp.exit_code), took: Nanos(stamp.took) }
+            AttemptResult::Failed { why, exit_code: Some(stamp.exit_code), took: Nanos(stamp.took) }
         }
-        (None, None) => Done::Waiting,
+        (None, None) => AttemptResult::Waiting,
     }
 }
 
-/// Runs one to its end, unless its bundle exists; [`Done::Waiting`] if that was interrupted.
+/// Runs one to its end, unless its bundle exists; [`AttemptResult::Waiting`] if that was interrupted.
 ///
 /// # Errors
 /// The directory lacks its experiment, or cannot be written.
 pub fn run_one(
-    directory: &Directory,
+    directory: &LabDirectory,
     name: &RunName,
     exact: bool,
-    interrupts: &Interrupts,
-) -> Result<Done, Failure> {
+    interrupts: &SignalRequests,
+) -> Result<AttemptResult, Failure> {
     let text = Member::root(directory.path()).join(name.experiment()).read_text();
     let text = text.map_err(|why| Failure::refused(format!("the lab has no run {name}: {why}")))?;
     let inputs = directory.inputs_of(&text, exact);
     if let Some(stamp) = directory.finished(name, &inputs) {
-        return Ok(Done::Whole(stamp));
+        return Ok(AttemptResult::Whole(stamp));
     }
-    let how = How { exact, ..How::default() };
+    let how = StartMethod { exact, ..StartMethod::default() };
     let mut attempt = Attempt::start(directory, name, inputs.clone(), how)?;
     let status = attempt.process.wait(&|| interrupts.end_requested(), Duration::MAX)?;
-    let Some(status) = status else { return Ok(Done::Waiting) };
+    let Some(status) = status else { return Ok(AttemptResult::Waiting) };
     let done = attempt.conclude(directory, name, status)?;
-    if let Done::Failed { why, exit_code: Some(exit_code), took } = &done {
+    if let AttemptResult::Failed { why, exit_code: Some(exit_code), took } = &done {
         // A run killed from outside is not stored as failed: whatever started it starts it again.
         let stamp = Stamp { inputs, took: took.ns(), exit_code: *exit_code };
         directory.fail(name, stamp, why)?;

@@ -1,8 +1,8 @@
 //! The results of a lab: the document of its directory.
 
-use super::attempt::{Done, Ran, outcome};
-use super::directory::Directory;
-use super::jobs::{Job, Planned};
+use super::attempt::{AttemptResult, AttemptedRuns, outcome};
+use super::directory::LabDirectory;
+use super::jobs::{LabJob, PlannedLab};
 use super::worst;
 use punctual_bundle::Bundle;
 use punctual_bundle::lab::{
@@ -11,10 +11,10 @@ use punctual_bundle::lab::{
 };
 use punctual_bundle::summary::VerdictWord;
 use punctual_core::{Nanos, hex};
-use punctual_plan::lab::{Lab, Published};
+use punctual_plan::lab::{Lab, PublishedTable};
 use punctual_session::exit::Failure;
 use punctual_stats::divergence::first_divergence;
-use punctual_stats::lab::{Measured, SeedRuns, cell as measured, requiring};
+use punctual_stats::lab::{CellResults, SeedRuns, cell as measured, requiring};
 use punctual_stats::summarize;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
@@ -22,10 +22,10 @@ use std::path::Path;
 
 /// The document, with the figures of every cell that has results.
 pub fn document(
-    planned: &Planned,
-    jobs: &[Job],
-    ran: &Ran,
-    directory: &Directory,
+    planned: &PlannedLab,
+    jobs: &[LabJob],
+    ran: &AttemptedRuns,
+    directory: &LabDirectory,
 ) -> Result<LabDocument, Failure> {
     let requirements = requirements(&planned.lab);
     let cell = |number| cell(planned, number, jobs, ran, directory.path(), &requirements);
@@ -56,20 +56,24 @@ pub fn document(
 }
 
 /// The stored outcome of each run, whoever started it.
-pub fn what_is_there(planned: &Planned, jobs: &[Job], directory: &Directory) -> Ran {
+pub fn what_is_there(
+    planned: &PlannedLab,
+    jobs: &[LabJob],
+    directory: &LabDirectory,
+) -> AttemptedRuns {
     let done = jobs
         .iter()
         .map(|job| outcome(directory, &planned.name(job), &directory.inputs(planned, job)));
-    Ran { done: done.collect(), interrupted: false }
+    AttemptedRuns { done: done.collect(), interrupted: false }
 }
 
 /// The document of a lab before the first run: only its cells.
 pub fn nothing_yet(
-    planned: &Planned,
-    jobs: &[Job],
-    directory: &Directory,
+    planned: &PlannedLab,
+    jobs: &[LabJob],
+    directory: &LabDirectory,
 ) -> Result<LabDocument, Failure> {
-    let ran = Ran { done: vec![Done::Waiting; jobs.len()], interrupted: false };
+    let ran = AttemptedRuns { done: vec![AttemptResult::Waiting; jobs.len()], interrupted: false };
     document(planned, jobs, &ran, directory)
 }
 
@@ -86,7 +90,7 @@ fn requirements(lab: &Lab) -> Vec<LabRequirement> {
     .collect()
 }
 
-fn published(published: &Published) -> PublishedDocument {
+fn published(published: &PublishedTable) -> PublishedDocument {
     let rows = published.rows.iter().map(|row| PublishedRow {
         label: row.label.clone(),
         cells: row.cells.0.iter().cloned().collect(),
@@ -121,10 +125,10 @@ fn published(published: &Published) -> PublishedDocument {
 }
 
 fn cell(
-    planned: &Planned,
+    planned: &PlannedLab,
     number: usize,
-    jobs: &[Job],
-    ran: &Ran,
+    jobs: &[LabJob],
+    ran: &AttemptedRuns,
     directory: &Path,
     requirements: &[LabRequirement],
 ) -> Result<CellDocument, Failure> {
@@ -133,7 +137,7 @@ fn cell(
     let mut firsts: Vec<(usize, Bundle)> = Vec::new();
     let (mut equal, mut trouble) = (true, Vec::new());
     for seed in 0..planned.seeds.len() {
-        let mut of_seed: Vec<(&Job, &Done)> = jobs
+        let mut of_seed: Vec<(&LabJob, &AttemptResult)> = jobs
             .iter()
             .zip(&ran.done)
             .filter(|(job, _)| job.cell == number && job.seed == seed)
@@ -152,7 +156,7 @@ fn cell(
         trouble.extend(opened.iter().filter_map(|(run, _)| run.failure.clone()));
         seeds.push(SeedDocument {
             seed: planned.seeds[seed],
-            experiment: planned.name(&Job { cell: number, seed, repeat: 0 }).experiment(),
+            experiment: planned.name(&LabJob { cell: number, seed, repeat: 0 }).experiment(),
             runs: opened.iter().map(|(run, _)| run.clone()).collect(),
             verdict: None,
             series: Vec::new(),
@@ -166,7 +170,7 @@ fn cell(
         .iter()
         .map(|(seed, bundle)| SeedRuns { seed: planned.seeds[*seed], bundle })
         .collect();
-    let Measured { series, seeds: figures, worst: worst_of, verdict } = measured(&runs);
+    let CellResults { series, seeds: figures, worst: worst_of, verdict } = measured(&runs);
     for ((seed, _), (figures, verdict)) in firsts.iter().zip(figures) {
         seeds[*seed].series = figures;
         seeds[*seed].verdict = verdict;
@@ -211,21 +215,21 @@ fn cell(
 }
 
 fn opened(
-    planned: &Planned,
-    job: &Job,
-    done: &Done,
+    planned: &PlannedLab,
+    job: &LabJob,
+    done: &AttemptResult,
     directory: &Path,
 ) -> (RunDocument, Option<Bundle>) {
     let waiting =
         RunDocument { bundle: None, digest: None, took: None, exit_code: None, failure: None };
     match done {
-        Done::Waiting => (waiting, None),
-        Done::Failed { why, exit_code, took } => {
+        AttemptResult::Waiting => (waiting, None),
+        AttemptResult::Failed { why, exit_code, took } => {
             let name = planned.words(job);
             let failure = Some(format!("{name} failed, {why}"));
             (RunDocument { took: Some(took.ns()), exit_code: *exit_code, failure, ..waiting }, None)
         }
-        Done::Whole(stamp) => {
+        AttemptResult::Whole(stamp) => {
             let name = planned.name(job).bundle();
             match Bundle::open(&directory.join(&name)) {
                 Ok(bundle) => {

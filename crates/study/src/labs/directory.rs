@@ -17,7 +17,7 @@
 //! inputs the first one stays. Other machines may run them (`punctual lab cell`): the names are
 //! sufficient.
 
-use super::jobs::{Job, Planned};
+use super::jobs::{LabJob, PlannedLab};
 use super::run_name::RunName;
 use crate::store::Store;
 use punctual_bundle::{Bundle, Completeness, Member, Outcome, Pinned, lab};
@@ -40,7 +40,7 @@ const RUNS: &str = "runs";
 const FAILED: &str = ".failed.json";
 
 /// A lab's directory, held by this process alone, or joined for one run.
-pub struct Directory {
+pub struct LabDirectory {
     store: Store,
     /// The checksum of this program: another program has another timeline in a guest.
     program: String,
@@ -67,12 +67,12 @@ struct FailedRun {
     why: String,
 }
 
-impl Directory {
+impl LabDirectory {
     /// Creates the directory, or opens an existing one.
     ///
     /// # Errors
     /// The path is something else, or in use by another process.
-    pub fn open(path: &Path) -> Result<Directory, Failure> {
+    pub fn open(path: &Path) -> Result<LabDirectory, Failure> {
         let cannot = |what: &str, why: &dyn std::fmt::Display| {
             Failure::refused(format!("cannot {what} the lab's directory {}: {why}", path.display()))
         };
@@ -90,14 +90,14 @@ impl Directory {
             .map_err(|why| cannot("use", &why))?;
         let program =
             sum_of_file(Path::new("/proc/self/exe")).map_err(|why| cannot("use", &why))?;
-        Ok(Directory { store, program, host: machine::name() })
+        Ok(LabDirectory { store, program, host: machine::name() })
     }
 
     /// Opens one for a single run, beside other processes.
     ///
     /// # Errors
     /// The path is not a lab's directory.
-    pub fn join(path: &Path) -> Result<Directory, Failure> {
+    pub fn join(path: &Path) -> Result<LabDirectory, Failure> {
         if !Member::root(path).join(LOCK).exists() {
             let why = "it is not the directory of a lab: `punctual lab run FILE -o DIR --on none` \
                        makes one";
@@ -105,7 +105,7 @@ impl Directory {
         }
         let program = sum_of_file(Path::new("/proc/self/exe"))
             .map_err(|why| Failure::failed(format!("cannot read this program: {why}")))?;
-        Ok(Directory { store: Store::join(path), program, host: machine::name() })
+        Ok(LabDirectory { store: Store::join(path), program, host: machine::name() })
     }
 
     /// The run with this name, or with this index in the list of all runs, from 0.
@@ -151,13 +151,13 @@ impl Directory {
     }
 
     /// Writes the lab file, all experiments, and the list of runs.
-    pub fn prepare(&self, planned: &Planned) -> Result<(), Failure> {
+    pub fn prepare(&self, planned: &PlannedLab) -> Result<(), Failure> {
         self.store.replace("lab.toml", planned.lab.source.text.as_bytes())?;
         for (number, cell) in planned.cells.iter().enumerate() {
             let place = self.store.member(CELLS).join(&cell.cell.name);
             place.create_directory().map_err(Failure::failed)?;
             for seed in 0..planned.seeds.len() {
-                let name = planned.name(&Job { cell: number, seed, repeat: 0 }).experiment();
+                let name = planned.name(&LabJob { cell: number, seed, repeat: 0 }).experiment();
                 self.store.replace(&name, cell.cell.experiment(planned.seeds[seed]).as_bytes())?;
             }
         }
@@ -166,7 +166,7 @@ impl Directory {
     }
 
     /// Removes the leftovers of killed runs, and the records of failures: they are tried again.
-    pub fn clean(&self, planned: &Planned) {
+    pub fn clean(&self, planned: &PlannedLab) {
         for cell in &planned.cells {
             // A link, or a cell moved meanwhile, contains nothing of ours.
             let place = self.store.member(CELLS).join(&cell.cell.name).pin();
@@ -184,7 +184,7 @@ impl Directory {
     }
 
     /// The checksum of a run's inputs.
-    pub fn inputs(&self, planned: &Planned, job: &Job) -> String {
+    pub fn inputs(&self, planned: &PlannedLab, job: &LabJob) -> String {
         let text = planned.cells[job.cell].cell.experiment(planned.seeds[job.seed]);
         self.inputs_of(&text, planned.exact)
     }

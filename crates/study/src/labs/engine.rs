@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 /// The runner of the cells.
 #[derive(Clone, PartialEq, Debug)]
-pub enum Engine {
+pub enum CellRunner {
     /// Slurm's job arrays, on nodes that share the lab's directory.
     Slurm,
     /// Hosts that ssh(1) reaches, each with one run at a time.
@@ -16,7 +16,7 @@ pub enum Engine {
     None,
 }
 
-/// A host of [`Engine::Ssh`].
+/// A host of [`CellRunner::Ssh`].
 #[derive(Clone, PartialEq, Debug)]
 pub struct Host {
     /// The host in the syntax of `run --target`.
@@ -24,13 +24,13 @@ pub struct Host {
     pub plan: SshPlan,
 }
 
-impl Engine {
+impl CellRunner {
     /// The place of a cell on this engine, in words.
     pub fn place(&self) -> String {
         match self {
-            Engine::Slurm => "a node of Slurm".to_owned(),
-            Engine::None => "another machine".to_owned(),
-            Engine::Ssh(hosts) => {
+            CellRunner::Slurm => "a node of Slurm".to_owned(),
+            CellRunner::None => "another machine".to_owned(),
+            CellRunner::Ssh(hosts) => {
                 let names: Vec<&str> = hosts.iter().map(|host| host.plan.host.as_str()).collect();
                 format!("{} (ssh)", names.join(" or "))
             }
@@ -38,13 +38,13 @@ impl Engine {
     }
 }
 
-impl FromStr for Engine {
+impl FromStr for CellRunner {
     type Err = String;
 
-    fn from_str(text: &str) -> Result<Engine, String> {
+    fn from_str(text: &str) -> Result<CellRunner, String> {
         let hosts = match (text, text.strip_prefix("ssh:")) {
-            ("slurm", _) => return Ok(Engine::Slurm),
-            ("none", _) => return Ok(Engine::None),
+            ("slurm", _) => return Ok(CellRunner::Slurm),
+            ("none", _) => return Ok(CellRunner::None),
             (_, Some(hosts)) => hosts,
             _ => return Err("it is slurm, ssh:HOST,HOST,… or none".to_owned()),
         };
@@ -66,7 +66,7 @@ impl FromStr for Engine {
             }
             all.push(host);
         }
-        Ok(Engine::Ssh(all))
+        Ok(CellRunner::Ssh(all))
     }
 }
 
@@ -89,14 +89,14 @@ mod tests {
 
     #[test]
     fn lab_hosts_are_parsed_with_their_identity_keys() {
-        assert_eq!("slurm".parse(), Ok(Engine::Slurm));
+        assert_eq!("slurm".parse(), Ok(CellRunner::Slurm));
         let engine = "ssh:root@a:2222,identity=key,b".parse().expect("two hosts");
-        let Engine::Ssh(hosts) = &engine else { panic!("{engine:?}") };
+        let CellRunner::Ssh(hosts) = &engine else { panic!("{engine:?}") };
         let targets: Vec<&str> = hosts.iter().map(|host| host.target.as_str()).collect();
         assert_eq!(targets, ["ssh:root@a:2222,identity=key", "ssh:b"]);
         assert_eq!(engine.place(), "a or b (ssh)");
         for bad in ["", "pbs", "ssh:", "ssh:a,,b", "ssh:a,a", "ssh:-oProxyCommand=x", "ssh:a,x=y"] {
-            assert!(bad.parse::<Engine>().is_err(), "{bad}");
+            assert!(bad.parse::<CellRunner>().is_err(), "{bad}");
         }
     }
 }

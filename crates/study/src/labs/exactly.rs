@@ -3,12 +3,12 @@
 
 use super::worst;
 use crate::exact::{self, HowMuch};
-use punctual_bundle::lab::{CellDocument, LabDocument, WorstSample};
+use punctual_bundle::lab::{CellDocument, LabDocument, WorstCellSample};
 use punctual_bundle::{Bundle, Member, Timebase};
 use punctual_core::Nanos;
 use punctual_core::format::{micros, plain};
 use punctual_session::exit::Failure;
-use punctual_session::interrupts::Interrupts;
+use punctual_session::interrupts::SignalRequests;
 use punctual_session::messages::{Listener, Silent, shown};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -41,7 +41,7 @@ pub fn explain(
     lab: &mut LabDocument,
     directory: &Path,
     budget: Duration,
-    interrupts: &Interrupts,
+    interrupts: &SignalRequests,
     messages: Listener,
 ) {
     let began = Instant::now();
@@ -73,7 +73,10 @@ pub fn explain(
     }
 }
 
-fn explained(directory: &Path, found: &WorstSample) -> Result<Option<WorstSample>, Failure> {
+fn explained(
+    directory: &Path,
+    found: &WorstCellSample,
+) -> Result<Option<WorstCellSample>, Failure> {
     let member = Member::root(directory).join(&found.bundle);
     if !member.is_directory() {
         return Err(Failure::refused("its bundle is gone"));

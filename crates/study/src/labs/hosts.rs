@@ -1,6 +1,6 @@
 //! The hosts of `--on ssh:…`: free, busy or gone, and whether a failed run moves to another.
 
-use super::engine::{Engine, Host};
+use super::engine::{CellRunner, Host};
 use crate::targets::ssh::destination;
 use punctual_lab::ssh::Connection;
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ pub struct Hosts {
 }
 
 /// The reaction to a run that failed on a host.
-pub enum Next {
+pub enum NextHost {
     /// Start it again, for this reason.
     Again(String),
     Failed,
@@ -26,9 +26,9 @@ pub enum Next {
 
 impl Hosts {
     /// The hosts that an engine names.
-    pub fn of(engine: Option<&Engine>) -> Hosts {
+    pub fn of(engine: Option<&CellRunner>) -> Hosts {
         let hosts = match engine {
-            Some(Engine::Ssh(hosts)) => hosts.clone(),
+            Some(CellRunner::Ssh(hosts)) => hosts.clone(),
             _ => Vec::new(),
         };
         Hosts { gone: vec![false; hosts.len()], attempts: BTreeMap::new(), hosts }
@@ -59,17 +59,17 @@ impl Hosts {
     }
 
     /// Handles a run that failed on a host: checks whether the host is reachable.
-    pub fn failed(&mut self, job: usize, host: usize) -> Next {
+    pub fn failed(&mut self, job: usize, host: usize) -> NextHost {
         let name = self.name(host).to_owned();
         if Connection::open(&destination(&self.hosts[host].plan)).is_err() {
             self.gone[host] = true;
-            return Next::Again(format!("{name} does not answer and is not used any more"));
+            return NextHost::Again(format!("{name} does not answer and is not used any more"));
         }
         let attempts = self.attempts.entry(job).or_default();
         *attempts += 1;
         if *attempts < ATTEMPTS {
-            return Next::Again("it is run once more".to_owned());
+            return NextHost::Again("it is run once more".to_owned());
         }
-        Next::Failed
+        NextHost::Failed
     }
 }

@@ -1,15 +1,15 @@
 //! Every run of a lab.
 
-use super::engine::Engine;
-use super::lane::{Lane, limit, place};
+use super::engine::CellRunner;
+use super::lane::{RunLane, limit, place};
 use super::request::{Overrides, checked};
 use super::run_name::RunName;
-use super::times::Times;
+use super::times::RunTimes;
 use punctual_bundle::lab::VIRTUAL_MACHINE;
 use punctual_core::Nanos;
 use punctual_core::format::counted;
 use punctual_plan::TargetPlan;
-use punctual_plan::lab::{Cell, Lab};
+use punctual_plan::lab::{Lab, LabCell};
 use punctual_session::exit::Failure;
 use punctual_stats::median_of_sorted;
 use std::time::Duration;
@@ -22,7 +22,7 @@ const AROUND: Nanos = Nanos::from_secs(25);
 const SLOWER: i64 = 2;
 
 /// A lab with every choice made.
-pub struct Planned {
+pub struct PlannedLab {
     pub lab: Lab,
     pub cells: Vec<PlannedCell>,
     /// The seeds; `None` is the experiment's own.
@@ -34,20 +34,20 @@ pub struct Planned {
     /// The maximum number of concurrent Slurm tasks; none: as many as Slurm has room for.
     pub at_once: Option<usize>,
     /// The engine that runs the cells instead of this machine.
-    pub engine: Option<Engine>,
+    pub engine: Option<CellRunner>,
     /// Whether every instruction of each run is seen (`run --exact`).
     pub exact: bool,
     /// How long runs may be started; none: until all have run.
     pub budget: Option<Duration>,
     /// How long earlier runs took here.
-    pub times: Times,
+    pub times: RunTimes,
 }
 
 /// A cell with the facts known before it runs.
 pub struct PlannedCell {
-    pub cell: Cell,
+    pub cell: LabCell,
     /// The resources that it needs exclusively.
-    pub lane: Lane,
+    pub lane: RunLane,
     /// The place where it runs, in words.
     pub place: String,
     /// The limits of what its figures show.
@@ -60,7 +60,7 @@ pub struct PlannedCell {
 
 /// One run.
 #[derive(Clone, Debug)]
-pub struct Job {
+pub struct LabJob {
     /// The index of the cell.
     pub cell: usize,
     /// The index of the seed.
@@ -69,26 +69,30 @@ pub struct Job {
     pub repeat: u32,
 }
 
-impl Planned {
+impl PlannedLab {
     /// Checks all cells before anything starts.
     ///
     /// # Errors
     /// The errors in the cells or in the request.
-    pub fn of(lab: Lab, overrides: &Overrides) -> Result<Planned, Failure> {
+    pub fn of(lab: Lab, overrides: &Overrides) -> Result<PlannedLab, Failure> {
         let cells = lab.cells().map_err(Failure::refused)?;
-        Planned::of_cells(lab, cells, overrides)
+        PlannedLab::of_cells(lab, cells, overrides)
     }
 
-    /// Like [`Planned::of`] for cells that do not follow from the lab's axes.
+    /// Like [`PlannedLab::of`] for cells that do not follow from the lab's axes.
     ///
     /// # Errors
     /// The errors in the cells.
-    pub fn of_cells(lab: Lab, cells: Vec<Cell>, overrides: &Overrides) -> Result<Planned, Failure> {
+    pub fn of_cells(
+        lab: Lab,
+        cells: Vec<LabCell>,
+        overrides: &Overrides,
+    ) -> Result<PlannedLab, Failure> {
         let planned = checked(&lab, cells, overrides)?;
         let engine = overrides.engine.as_ref();
         let cells = planned.into_iter().map(|(cell, target, measures)| PlannedCell {
             cell,
-            lane: Lane::of(&target),
+            lane: RunLane::of(&target),
             place: match (&target, engine) {
                 (TargetPlan::Host, Some(engine)) => engine.place(),
                 _ => place(&target),
@@ -100,7 +104,7 @@ impl Planned {
         let cells: Vec<PlannedCell> = cells.collect();
         let seeds = overrides.seeds.as_ref().or(lab.seeds.as_ref());
         let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-        Ok(Planned {
+        Ok(PlannedLab {
             seeds: seeds.map_or(vec![None], |seeds| seeds.iter().map(Some).collect()),
             repeat: overrides.repeat.unwrap_or(lab.repeat),
             parallel: overrides.parallel.or(lab.parallel).unwrap_or(cpus),
@@ -108,7 +112,7 @@ impl Planned {
             engine: overrides.engine.clone(),
             exact: overrides.exact,
             budget: overrides.budget,
-            times: Times::default(),
+            times: RunTimes::default(),
             lab,
             cells,
         })
@@ -116,19 +120,19 @@ impl Planned {
 
     /// All runs in starting order: first those that may run side by side, then by repetition and
     /// seed, so that every cell has an early result and the cells of one machine alternate.
-    pub fn jobs(&self) -> Vec<Job> {
+    pub fn jobs(&self) -> Vec<LabJob> {
         let repeats = 0..self.repeat;
         let each = repeats.flat_map(|repeat| (0..self.seeds.len()).map(move |seed| (repeat, seed)));
         let each = each.flat_map(|(repeat, seed)| {
-            (0..self.cells.len()).map(move |cell| Job { cell, seed, repeat })
+            (0..self.cells.len()).map(move |cell| LabJob { cell, seed, repeat })
         });
-        let mut jobs: Vec<Job> = each.collect();
+        let mut jobs: Vec<LabJob> = each.collect();
         jobs.sort_by(|a, b| self.cells[a.cell].lane.cmp(&self.cells[b.cell].lane));
         jobs
     }
 
     /// The name of a run in the lab's directory.
-    pub fn name(&self, job: &Job) -> RunName {
+    pub fn name(&self, job: &LabJob) -> RunName {
         RunName {
             cell: self.cells[job.cell].cell.name.clone(),
             seed: self.seeds[job.seed],
@@ -137,7 +141,7 @@ impl Planned {
     }
 
     /// A run in a few words: `6.1_rt_idle seed 7 run 2`.
-    pub fn words(&self, job: &Job) -> String {
+    pub fn words(&self, job: &LabJob) -> String {
         let seed = self.seeds[job.seed].map_or(String::new(), |seed| format!(" seed {seed}"));
         let repeat =
             if self.repeat > 1 { format!(" run {}", job.repeat + 1) } else { String::new() };
@@ -146,15 +150,15 @@ impl Planned {
 
     /// Whether runs of a cell must be equal to the last sample.
     pub fn repeats_exactly(&self, cell: usize) -> bool {
-        self.cells[cell].lane == Lane::Virtual
+        self.cells[cell].lane == RunLane::Virtual
     }
 
     /// Takes over the durations of any lab's runs here, and the known medians of this lab's cells.
-    pub fn learn(&mut self, times: Times, took: impl Fn(&RunName) -> Option<Nanos>) {
+    pub fn learn(&mut self, times: RunTimes, took: impl Fn(&RunName) -> Option<Nanos>) {
         self.times = times;
         let median = |cell: usize| {
             let runs = (0..self.seeds.len())
-                .flat_map(|seed| (0..self.repeat).map(move |repeat| Job { cell, seed, repeat }));
+                .flat_map(|seed| (0..self.repeat).map(move |repeat| LabJob { cell, seed, repeat }));
             let took = runs.filter_map(|job| took(&self.name(&job)));
             let mut took: Vec<f64> = took.map(|took| took.ns() as f64).collect();
             took.sort_by(f64::total_cmp);
@@ -167,10 +171,10 @@ impl Planned {
     /// The class of runs with similar duration: how a cell runs, whether every instruction is seen.
     pub fn kind(&self, cell: usize) -> String {
         let kind = match (&self.cells[cell].lane, self.is_guest(cell)) {
-            (Lane::Virtual, _) => "virtual time",
+            (RunLane::Virtual, _) => "virtual time",
             (_, true) => "virtual machine",
-            (Lane::Remote(host), _) => return host.clone(),
-            (Lane::Machine, _) => "machine",
+            (RunLane::Remote(host), _) => return host.clone(),
+            (RunLane::Machine, _) => "machine",
         };
         if self.exact { format!("{kind}, every instruction") } else { kind.to_owned() }
     }
@@ -190,7 +194,7 @@ impl Planned {
     /// The expected duration before any run has been seen.
     pub fn unlearned(&self, cell: usize) -> Option<Nanos> {
         let (around, slower) = match (&self.cells[cell].lane, self.is_guest(cell)) {
-            (Lane::Virtual, _) => (AROUND, SLOWER),
+            (RunLane::Virtual, _) => (AROUND, SLOWER),
             (_, true) => (AROUND, 1),
             _ => (Nanos::SECOND, 1),
         };

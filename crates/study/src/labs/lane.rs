@@ -7,7 +7,7 @@ use punctual_plan::target::Acceleration;
 
 /// The resource that a run needs exclusively.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Lane {
+pub enum RunLane {
     /// Virtual time: not affected by other work of this machine. Each uses one CPU.
     Virtual,
     /// Another machine, by its name, without any other run.
@@ -15,27 +15,27 @@ pub enum Lane {
     Machine,
 }
 
-impl Lane {
+impl RunLane {
     /// The lane of a target.
-    pub fn of(target: &TargetPlan) -> Lane {
+    pub fn of(target: &TargetPlan) -> RunLane {
         match target {
-            TargetPlan::Vm(vm) if vm.accel == Acceleration::VirtualTime => Lane::Virtual,
-            TargetPlan::Ssh(ssh) => Lane::Remote(ssh.host.clone()),
-            TargetPlan::Host | TargetPlan::Vm(_) => Lane::Machine,
+            TargetPlan::Vm(vm) if vm.accel == Acceleration::VirtualTime => RunLane::Virtual,
+            TargetPlan::Ssh(ssh) => RunLane::Remote(ssh.host.clone()),
+            TargetPlan::Host | TargetPlan::Vm(_) => RunLane::Machine,
         }
     }
 
     /// Whether a run of this lane may start beside the running ones, of which at most `parallel`
     /// are in virtual time.
-    pub fn may_begin(&self, running: &[&Lane], parallel: usize) -> bool {
-        let machine = running.contains(&&Lane::Machine);
+    pub fn may_begin(&self, running: &[&RunLane], parallel: usize) -> bool {
+        let machine = running.contains(&&RunLane::Machine);
         match self {
-            Lane::Virtual => {
+            RunLane::Virtual => {
                 !machine
-                    && running.iter().filter(|lane| ***lane == Lane::Virtual).count() < parallel
+                    && running.iter().filter(|lane| ***lane == RunLane::Virtual).count() < parallel
             }
-            Lane::Remote(_) => !machine && !running.contains(&self),
-            Lane::Machine => running.is_empty(),
+            RunLane::Remote(_) => !machine && !running.contains(&self),
+            RunLane::Machine => running.is_empty(),
         }
     }
 }
@@ -61,11 +61,14 @@ mod tests {
 
     #[test]
     fn only_cells_that_do_not_disturb_each_other_run_concurrently() {
-        let there = |name: &str| Lane::Remote(name.to_owned());
-        assert!(Lane::Virtual.may_begin(&[&Lane::Virtual, &there("a")], 2));
-        assert!(!Lane::Virtual.may_begin(&[&Lane::Virtual, &Lane::Virtual], 2));
-        assert!(!Lane::Virtual.may_begin(&[&Lane::Machine], 2));
-        assert!(Lane::Machine.may_begin(&[], 2) && !Lane::Machine.may_begin(&[&Lane::Virtual], 2));
+        let there = |name: &str| RunLane::Remote(name.to_owned());
+        assert!(RunLane::Virtual.may_begin(&[&RunLane::Virtual, &there("a")], 2));
+        assert!(!RunLane::Virtual.may_begin(&[&RunLane::Virtual, &RunLane::Virtual], 2));
+        assert!(!RunLane::Virtual.may_begin(&[&RunLane::Machine], 2));
+        assert!(
+            RunLane::Machine.may_begin(&[], 2)
+                && !RunLane::Machine.may_begin(&[&RunLane::Virtual], 2)
+        );
         assert!(
             there("a").may_begin(&[&there("b")], 1) && !there("a").may_begin(&[&there("a")], 4)
         );

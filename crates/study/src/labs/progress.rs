@@ -7,11 +7,11 @@ use punctual_session::messages::Messages;
 use std::time::Duration;
 
 /// The current description of the enclosing study; it precedes the progress.
-pub type Whole<'a> = &'a dyn Fn() -> String;
+pub type EnclosingStudy<'a> = &'a dyn Fn() -> String;
 
-pub struct Progress<'a> {
+pub struct LabProgress<'a> {
     messages: &'a dyn Messages,
-    whole: Option<Whole<'a>>,
+    whole: Option<EnclosingStudy<'a>>,
     total: usize,
     /// Runs that are over, including earlier ones.
     over: usize,
@@ -19,16 +19,17 @@ pub struct Progress<'a> {
     shown: String,
 }
 
-impl<'a> Progress<'a> {
+impl<'a> LabProgress<'a> {
     /// The progress of this many runs, some of which are over already. Runs of an enclosing study
     /// are not listed one by one.
     pub fn new(
         total: usize,
         over: usize,
         messages: &'a dyn Messages,
-        whole: Option<Whole<'a>>,
-    ) -> Progress<'a> {
-        let progress = Progress { messages, whole, total, over, failed: 0, shown: String::new() };
+        whole: Option<EnclosingStudy<'a>>,
+    ) -> LabProgress<'a> {
+        let progress =
+            LabProgress { messages, whole, total, over, failed: 0, shown: String::new() };
         if over > 0 && whole.is_none() {
             progress.say(&format!("already done: {over} of {}", counted(total as u64, "run")));
         }

@@ -1,8 +1,8 @@
 //! Reads the user's file into runnable cells.
 
-use super::engine::Engine;
+use super::engine::CellRunner;
 use punctual_core::{CpuSet, Nanos};
-use punctual_plan::lab::{Cell, Lab, Seeds, load_lab};
+use punctual_plan::lab::{Lab, LabCell, Seeds, load_lab};
 use punctual_plan::{LoadOptions, MAX_FILE_BYTES, ResolveContext, TargetPlan};
 use punctual_session::exit::{Exit, Failure};
 use punctual_session::messages::shown;
@@ -32,7 +32,7 @@ pub struct Overrides {
     /// How long runs may be started; none: until all have run.
     pub budget: Option<Duration>,
     /// `--on`
-    pub engine: Option<Engine>,
+    pub engine: Option<CellRunner>,
     /// Whether other machines run the cells.
     pub elsewhere: bool,
 }
@@ -57,9 +57,9 @@ fn read(path: &Path) -> Result<Vec<u8>, String> {
 /// The errors in the first faulty cells.
 pub fn checked(
     lab: &Lab,
-    cells: Vec<Cell>,
+    cells: Vec<LabCell>,
     overrides: &Overrides,
-) -> Result<Vec<(Cell, TargetPlan, Option<Nanos>)>, Failure> {
+) -> Result<Vec<(LabCell, TargetPlan, Option<Nanos>)>, Failure> {
     let mut good = Vec::new();
     let mut bad: Vec<Failure> = Vec::new();
     for cell in cells {
@@ -79,7 +79,7 @@ pub fn checked(
 
 fn check(
     lab: &Lab,
-    cell: &Cell,
+    cell: &LabCell,
     overrides: &Overrides,
 ) -> Result<(TargetPlan, Option<Nanos>), Failure> {
     let path = PathBuf::from(format!("{}, cell {}.toml", lab.source.path.display(), cell.name));
@@ -87,7 +87,9 @@ fn check(
     let options = LoadOptions::default();
     let target = punctual_plan::target(&path, text.as_bytes(), &options, None)?;
     let refused = match (&overrides.engine, &target) {
-        (Some(Engine::Ssh(_)), TargetPlan::Vm(_)) => Some("a virtual machine runs here: use -j"),
+        (Some(CellRunner::Ssh(_)), TargetPlan::Vm(_)) => {
+            Some("a virtual machine runs here: use -j")
+        }
         (Some(_), TargetPlan::Ssh(_)) => Some("its target names the host that runs it"),
         _ => None,
     };

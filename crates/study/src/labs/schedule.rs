@@ -1,23 +1,23 @@
 //! Runs the jobs of a lab, each in a process of its own, here or on hosts; jobs that do not disturb
 //! each other run concurrently.
 
-use super::attempt::{Attempt, Done, How, Ran};
-use super::directory::Directory;
-use super::hosts::{Hosts, Next};
-use super::jobs::{Job, Planned};
-use super::lane::Lane;
+use super::attempt::{Attempt, AttemptResult, AttemptedRuns, StartMethod};
+use super::directory::LabDirectory;
+use super::hosts::{Hosts, NextHost};
+use super::jobs::{LabJob, PlannedLab};
+use super::lane::RunLane;
 use super::learned::remember;
-use super::progress::{Progress, Whole};
+use super::progress::{EnclosingStudy, LabProgress};
 use crate::process::POLL_INTERVAL;
 use punctual_core::Nanos;
 use punctual_session::exit::Failure;
-use punctual_session::interrupts::Interrupts;
+use punctual_session::interrupts::SignalRequests;
 use punctual_session::messages::Messages;
 use punctual_sys::attributes::affinity;
 use std::process::ExitStatus;
 use std::time::Instant;
 
-struct Running {
+struct RunningJob {
     job: usize,
     attempt: Attempt,
     /// The CPU reserved for the job, as an index into the usable ones.
@@ -31,27 +31,29 @@ struct Running {
 /// # Errors
 /// The directory cannot be written. A failed run is not an error.
 pub fn run(
-    planned: &Planned,
-    jobs: &[Job],
-    directory: &Directory,
-    interrupts: &Interrupts,
+    planned: &PlannedLab,
+    jobs: &[LabJob],
+    directory: &LabDirectory,
+    interrupts: &SignalRequests,
     messages: &dyn Messages,
-    whole: Option<Whole<'_>>,
-) -> Result<Ran, Failure> {
+    whole: Option<EnclosingStudy<'_>>,
+) -> Result<AttemptedRuns, Failure> {
     let inputs: Vec<String> = jobs.iter().map(|job| directory.inputs(planned, job)).collect();
-    let finished = |(job, inputs): (&Job, &String)| directory.finished(&planned.name(job), inputs);
+    let finished =
+        |(job, inputs): (&LabJob, &String)| directory.finished(&planned.name(job), inputs);
     let finished = jobs.iter().zip(&inputs).map(finished);
-    let done: Vec<Done> = finished.map(|of| of.map_or(Done::Waiting, Done::Whole)).collect();
+    let done: Vec<AttemptResult> =
+        finished.map(|of| of.map_or(AttemptResult::Waiting, AttemptResult::Whole)).collect();
     let before = done.clone();
-    let there = done.iter().filter(|done| matches!(done, Done::Whole(_))).count();
+    let there = done.iter().filter(|done| matches!(done, AttemptResult::Whole(_))).count();
     let mut scheduler = Scheduler {
         planned,
         jobs,
         directory,
         cpus: affinity(0).map(|cpus| cpus.iter().collect()).unwrap_or_default(),
-        progress: Progress::new(jobs.len(), there, messages, whole),
+        progress: LabProgress::new(jobs.len(), there, messages, whole),
         hosts: Hosts::of(planned.engine.as_ref()),
-        pending: (0..jobs.len()).filter(|k| matches!(done[*k], Done::Waiting)).collect(),
+        pending: (0..jobs.len()).filter(|k| matches!(done[*k], AttemptResult::Waiting)).collect(),
         running: Vec::new(),
         done,
         took: Vec::new(),
@@ -60,25 +62,25 @@ pub fn run(
     scheduler.progress.end();
     let interrupted = ended?;
     remember(planned, jobs, &before, &scheduler.done);
-    Ok(Ran { done: scheduler.done, interrupted })
+    Ok(AttemptedRuns { done: scheduler.done, interrupted })
 }
 
 struct Scheduler<'a> {
-    planned: &'a Planned,
-    jobs: &'a [Job],
-    directory: &'a Directory,
+    planned: &'a PlannedLab,
+    jobs: &'a [LabJob],
+    directory: &'a LabDirectory,
     cpus: Vec<usize>,
     hosts: Hosts,
-    progress: Progress<'a>,
+    progress: LabProgress<'a>,
     pending: Vec<usize>,
-    running: Vec<Running>,
-    done: Vec<Done>,
+    running: Vec<RunningJob>,
+    done: Vec<AttemptResult>,
     /// The durations of runs, with the estimates if there were any.
     took: Vec<(Nanos, Option<Nanos>)>,
 }
 
 impl Scheduler<'_> {
-    fn all(&mut self, inputs: &[String], interrupts: &Interrupts) -> Result<bool, Failure> {
+    fn all(&mut self, inputs: &[String], interrupts: &SignalRequests) -> Result<bool, Failure> {
         let began = Instant::now();
         while !(self.pending.is_empty() && self.running.is_empty()) {
             if interrupts.end_requested() {
@@ -106,7 +108,7 @@ impl Scheduler<'_> {
     fn start_ready(&mut self, inputs: &[String]) -> Result<(), Failure> {
         loop {
             let Some(host) = self.free_host() else { return Ok(()) };
-            let lanes: Vec<&Lane> =
+            let lanes: Vec<&RunLane> =
                 self.running.iter().map(|running| self.lane(running.job)).collect();
             let next = self.pending.iter().position(|k| {
                 host.is_some() || self.lane(*k).may_begin(&lanes, self.planned.parallel)
@@ -131,7 +133,7 @@ impl Scheduler<'_> {
     fn no_host(&mut self) {
         for job in std::mem::take(&mut self.pending) {
             let why = "no host of --on answers".to_owned();
-            self.done[job] = Done::Failed { why, exit_code: None, took: Nanos::ZERO };
+            self.done[job] = AttemptResult::Failed { why, exit_code: None, took: Nanos::ZERO };
         }
     }
 
@@ -140,15 +142,15 @@ impl Scheduler<'_> {
         job: usize,
         inputs: String,
         host: Option<usize>,
-    ) -> Result<Running, Failure> {
-        let alone = host.is_none() && *self.lane(job) == Lane::Virtual;
+    ) -> Result<RunningJob, Failure> {
+        let alone = host.is_none() && *self.lane(job) == RunLane::Virtual;
         let slot = alone.then(|| self.free_slot());
         let cpu = slot.and_then(|slot| self.cpus.get(slot % self.cpus.len().max(1)).copied());
         let options = host.map_or(Vec::new(), |host| self.hosts.options(host));
-        let how = How { exact: self.planned.exact, cpu, options: &options };
+        let how = StartMethod { exact: self.planned.exact, cpu, options: &options };
         let name = self.planned.name(&self.jobs[job]);
         let attempt = Attempt::start(self.directory, &name, inputs, how)?;
-        Ok(Running { job, attempt, slot, host })
+        Ok(RunningJob { job, attempt, slot, host })
     }
 
     /// The first CPU not reserved by a run.
@@ -172,21 +174,21 @@ impl Scheduler<'_> {
         Ok(())
     }
 
-    fn over(&mut self, running: Running, status: ExitStatus) -> Result<(), Failure> {
+    fn over(&mut self, running: RunningJob, status: ExitStatus) -> Result<(), Failure> {
         let job = running.job;
         let name = self.planned.name(&self.jobs[job]);
         let elapsed = running.attempt.process.elapsed();
         let done = running.attempt.conclude(self.directory, &name, status)?;
         let failure = match &done {
-            Done::Waiting => return Ok(()),
-            Done::Whole(stamp) => {
+            AttemptResult::Waiting => return Ok(()),
+            AttemptResult::Whole(stamp) => {
                 self.took.push((Nanos(stamp.took), self.planned.expected(self.jobs[job].cell)));
                 None
             }
-            Done::Failed { why, .. } => Some(why.clone()),
+            AttemptResult::Failed { why, .. } => Some(why.clone()),
         };
         if let (Some(host), Some(why)) = (running.host, &failure)
-            && let Next::Again(reason) = self.hosts.failed(job, host)
+            && let NextHost::Again(reason) = self.hosts.failed(job, host)
         {
             self.progress.say(&format!("{}  {why}; {reason}", self.name(job)));
             self.pending.insert(0, job);
@@ -222,7 +224,7 @@ impl Scheduler<'_> {
         for (job, so_far) in rest.chain(going_on) {
             let expected = expected(self.jobs[job].cell)?;
             match self.lane(job) {
-                Lane::Machine if self.hosts.is_here() => alone += (expected - so_far).max(0.0),
+                RunLane::Machine if self.hosts.is_here() => alone += (expected - so_far).max(0.0),
                 _ => side_by_side += (expected - so_far).max(0.0),
             }
         }
@@ -243,7 +245,7 @@ impl Scheduler<'_> {
         Ok(())
     }
 
-    fn lane(&self, job: usize) -> &Lane {
+    fn lane(&self, job: usize) -> &RunLane {
         &self.planned.cells[self.jobs[job].cell].lane
     }
 

@@ -5,17 +5,17 @@
 //! it may be killed at any moment, and run twice. A `lab run` after one that was killed finds its
 //! tasks in the queue by their name and waits for them.
 
-use super::attempt::{Done, Ran, outcome};
-use super::directory::Directory;
-use super::jobs::{Job, Planned};
-use super::lane::Lane;
-use super::progress::Progress;
+use super::attempt::{AttemptResult, AttemptedRuns, outcome};
+use super::directory::LabDirectory;
+use super::jobs::{LabJob, PlannedLab};
+use super::lane::RunLane;
+use super::progress::LabProgress;
 use super::run_name::RunName;
 use crate::process::nanos;
 use punctual_core::format::{counted, plain};
 use punctual_core::{Nanos, hex};
 use punctual_session::exit::Failure;
-use punctual_session::interrupts::Interrupts;
+use punctual_session::interrupts::SignalRequests;
 use punctual_session::messages::Listener;
 use sha2::{Digest, Sha256};
 use std::fs::{self, Permissions};
@@ -40,12 +40,12 @@ const PLACE: &str = "slurm";
 /// # Errors
 /// The directory cannot be written, or Slurm rejects the arrays.
 pub fn run(
-    planned: &Planned,
-    jobs: &[Job],
-    directory: &Directory,
-    interrupts: &Interrupts,
+    planned: &PlannedLab,
+    jobs: &[LabJob],
+    directory: &LabDirectory,
+    interrupts: &SignalRequests,
     messages: Listener,
-) -> Result<Ran, Failure> {
+) -> Result<AttemptedRuns, Failure> {
     let names: Vec<RunName> = jobs.iter().map(|job| planned.name(job)).collect();
     let inputs: Vec<String> = jobs.iter().map(|job| directory.inputs(planned, job)).collect();
     let path = directory
@@ -60,36 +60,40 @@ pub fn run(
         name: format!("punctual-lab-{sum}"),
         path,
         submitted: vec![0; jobs.len()],
-        done: vec![Done::Waiting; jobs.len()],
+        done: vec![AttemptResult::Waiting; jobs.len()],
         names,
         inputs,
         began: Instant::now(),
     };
     lab.look(&mut |_, _, _| {});
     let there = jobs.len() - lab.missing().len();
-    let mut progress = Progress::new(jobs.len(), there, messages, None);
+    let mut progress = LabProgress::new(jobs.len(), there, messages, None);
     let ended = lab.all(&mut progress, interrupts);
     progress.end();
     let interrupted = ended?;
-    Ok(Ran { done: lab.done, interrupted })
+    Ok(AttemptedRuns { done: lab.done, interrupted })
 }
 
 struct Cluster<'a> {
-    planned: &'a Planned,
-    jobs: &'a [Job],
-    directory: &'a Directory,
+    planned: &'a PlannedLab,
+    jobs: &'a [LabJob],
+    directory: &'a LabDirectory,
     /// The name of all jobs of this lab in the queue.
     name: String,
     path: PathBuf,
     submitted: Vec<usize>,
-    done: Vec<Done>,
+    done: Vec<AttemptResult>,
     names: Vec<RunName>,
     inputs: Vec<String>,
     began: Instant,
 }
 
 impl Cluster<'_> {
-    fn all(&mut self, progress: &mut Progress, interrupts: &Interrupts) -> Result<bool, Failure> {
+    fn all(
+        &mut self,
+        progress: &mut LabProgress,
+        interrupts: &SignalRequests,
+    ) -> Result<bool, Failure> {
         // Tasks of a killed `lab run` continue.
         if self.wait(progress, interrupts)? {
             return Ok(true);
@@ -119,19 +123,23 @@ impl Cluster<'_> {
                 self.path.join(PLACE).display()
             );
             let took = nanos(self.began.elapsed());
-            self.done[k] = Done::Failed { why, exit_code: None, took };
+            self.done[k] = AttemptResult::Failed { why, exit_code: None, took };
         }
         Ok(false)
     }
 
     /// The runs without any result.
     fn missing(&self) -> Vec<usize> {
-        (0..self.jobs.len()).filter(|k| matches!(self.done[*k], Done::Waiting)).collect()
+        (0..self.jobs.len()).filter(|k| matches!(self.done[*k], AttemptResult::Waiting)).collect()
     }
 
     /// Waits until the queue has nothing of this lab, or all is done; returns whether it was
     /// interrupted.
-    fn wait(&mut self, progress: &mut Progress, interrupts: &Interrupts) -> Result<bool, Failure> {
+    fn wait(
+        &mut self,
+        progress: &mut LabProgress,
+        interrupts: &SignalRequests,
+    ) -> Result<bool, Failure> {
         let began = Instant::now();
         let (mut answered, mut held) = (began, false);
         loop {
@@ -146,7 +154,7 @@ impl Cluster<'_> {
                 _ if self.missing().is_empty() => return Ok(false),
                 Ok(queue) => {
                     answered = Instant::now();
-                    let waits = |task: &&Task| task.state == "PD";
+                    let waits = |task: &&SlurmTask| task.state == "PD";
                     let waiting = queue.iter().filter(waits).count();
                     let on: Vec<String> = queue
                         .iter()
@@ -187,8 +195,8 @@ impl Cluster<'_> {
             let words = self.planned.words(&self.jobs[k]);
             let done = outcome(self.directory, name, inputs);
             match &done {
-                Done::Whole(stamp) => over(&words, Nanos(stamp.took).to_std(), None),
-                Done::Failed { why, took, .. } if self.submitted[k] > 0 => {
+                AttemptResult::Whole(stamp) => over(&words, Nanos(stamp.took).to_std(), None),
+                AttemptResult::Failed { why, took, .. } if self.submitted[k] > 0 => {
                     over(&words, took.to_std(), Some(why));
                 }
                 // A result of an earlier `lab run`: it is tried again.
@@ -200,12 +208,12 @@ impl Cluster<'_> {
 
     /// The tasks of this lab that Slurm has not ended. Completing ones (CG) count as over: on a
     /// dead node that state takes long.
-    fn queue(&self) -> Result<Vec<Task>, Failure> {
+    fn queue(&self) -> Result<Vec<SlurmTask>, Failure> {
         let words = ["--noheader", "--array", "--name", &self.name, "--format", "%t %R"];
         let lines = self.command("squeue", &words)?;
         let task = |line: &str| {
             let (state, place) = line.split_once(' ')?;
-            Some(Task { state: state.to_owned(), place: plain(place) })
+            Some(SlurmTask { state: state.to_owned(), place: plain(place) })
         };
         Ok(lines.lines().filter_map(task).filter(|task| task.state != "CG").collect())
     }
@@ -214,7 +222,7 @@ impl Cluster<'_> {
     fn submit(&mut self, runs: &[usize]) -> Result<(), Failure> {
         let place = self.path.join(PLACE);
         self.place_program(&place)?;
-        let alone = |k: &&usize| self.planned.cells[self.jobs[**k].cell].lane == Lane::Machine;
+        let alone = |k: &&usize| self.planned.cells[self.jobs[**k].cell].lane == RunLane::Machine;
         let (machine, others): (Vec<usize>, Vec<usize>) = runs.iter().partition(alone);
         for (runs, nodes) in [(machine, "--exclusive"), (others, "--cpus-per-task=1")] {
             for array in runs.chunk_by(|a, b| a / ARRAY == b / ARRAY) {
@@ -271,13 +279,13 @@ impl Cluster<'_> {
     }
 }
 
-struct Task {
+struct SlurmTask {
     state: String,
     /// The node, or the reason to wait.
     place: String,
 }
 
-impl Task {
+impl SlurmTask {
     /// Whether the task needs a person: `(JobHeldUser)`, `(launch failed requeued held)`.
     fn is_held(&self) -> bool {
         self.state == "PD" && (self.place.contains("Held") || self.place.contains("held"))

@@ -2,7 +2,7 @@
 
 use punctual_bundle::Member;
 use punctual_core::Nanos;
-use punctual_lab::Cache;
+use punctual_lab::PackageCache;
 use punctual_stats::median_of_sorted;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -15,13 +15,13 @@ const KEPT: usize = 32;
 /// Runs by their kind ([`Planned::kind`]): each with the estimate before any was known, and its
 /// duration, in ns of this machine's clock.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
-pub struct Times {
+pub struct RunTimes {
     runs: BTreeMap<String, Vec<[i64; 2]>>,
 }
 
-impl Times {
+impl RunTimes {
     /// The times of this machine; none if unknown, or if the cache is unusable.
-    pub fn read() -> Times {
+    pub fn read() -> RunTimes {
         place().and_then(|place| place.read_json().ok()).unwrap_or_default()
     }
 
@@ -49,7 +49,7 @@ impl Times {
 }
 
 fn place() -> Option<Member> {
-    Some(Member::root(Cache::open().ok()?.dir()).join(FILE).private())
+    Some(Member::root(PackageCache::open().ok()?.dir()).join(FILE).private())
 }
 
 #[cfg(test)]
@@ -58,7 +58,7 @@ mod tests {
 
     #[test]
     fn time_estimates_use_the_median_of_the_newest_runs() {
-        let mut times = Times::default();
+        let mut times = RunTimes::default();
         assert_eq!(times.factor("virtual"), None);
         // 324 s were estimated for a duration of 25.
         for took in [2, 25, 25, 26, 400] {
@@ -70,7 +70,7 @@ mod tests {
             times.add("virtual".into(), Nanos::from_secs(10), Nanos::from_secs(20));
         }
         assert_eq!(times.factor("virtual"), Some((2.0, KEPT)));
-        let hostile: Times = serde_json::from_str(r#"{"runs":{"x":[[0,5],[-1,-1]]}}"#).unwrap();
+        let hostile: RunTimes = serde_json::from_str(r#"{"runs":{"x":[[0,5],[-1,-1]]}}"#).unwrap();
         assert_eq!(hostile.factor("x"), None);
     }
 }

@@ -2,7 +2,7 @@
 //! kept kernel events around it.
 
 use crate::replayed;
-use punctual_bundle::lab::{LabDocument, SeedDocument, WorstSample};
+use punctual_bundle::lab::{LabDocument, SeedDocument, WorstCellSample};
 use punctual_bundle::{Bundle, Member};
 use punctual_core::Nanos;
 use punctual_report::sentence;
@@ -32,14 +32,14 @@ pub fn refresh(lab: &mut LabDocument, directory: &Path) {
 }
 
 /// The worst sample of a bundle, `bundle` in the lab's directory. `None` without any measurement.
-pub fn of(run: &Bundle, bundle: &str, seed: Option<u64>) -> Option<WorstSample> {
+pub fn of(run: &Bundle, bundle: &str, seed: Option<u64>) -> Option<WorstCellSample> {
     let all =
         run.series().filter_map(|(phase, series)| Some((series.state.data.max?, phase, series)));
     // Of equal ones the first, as everywhere.
     let (latency, phase, series) =
         all.reduce(|worst, one| if one.0 > worst.0 { one } else { worst })?;
     let place = (phase, series.meta.name.as_str());
-    let mut made = WorstSample {
+    let mut made = WorstCellSample {
         series: format!("{}/{}", place.0, place.1),
         latency: latency.ns(),
         seed,
@@ -64,7 +64,7 @@ fn from_events(
     run: &Bundle,
     (phase, series): (&str, &str),
     latency: Nanos,
-) -> Option<punctual_bundle::answer::Delay> {
+) -> Option<punctual_bundle::answer::AnsweredDelay> {
     let wanted = Wanted { worst: Some(1), ..Wanted::default() };
     let explanations = explained::open(run, &wanted).ok()?;
     let sample = explanations.samples.iter().find(|one| {

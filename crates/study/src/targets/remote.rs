@@ -4,7 +4,7 @@ use punctual_plan::{Acceleration, TargetPlan};
 use punctual_session::exit::{Exit, Failure};
 use punctual_session::messages::Listener;
 use punctual_session::options::{RunOptions, calibration_option};
-use punctual_session::request::{Asked, Loaded};
+use punctual_session::request::{ExperimentRequest, Loaded};
 use std::path::PathBuf;
 
 /// Why `--repeat` is refused.
@@ -20,7 +20,7 @@ pub const NOT_EXACT: &str = "--exact needs virtual time (--target vm:KERNEL with
 /// A run on another system.
 pub struct RemoteRun<'a> {
     /// The request: the experiment's file name and bytes, the override of its target.
-    pub asked: &'a Asked,
+    pub asked: &'a ExperimentRequest,
     /// The experiment, parsed without errors, but not resolved: its CPUs and programs are the
     /// target's.
     pub loaded: Loaded,
@@ -42,7 +42,7 @@ impl<'a> RemoteRun<'a> {
     pub fn of(
         target: &TargetPlan,
         options: &'a RunOptions,
-        asked: &'a Asked,
+        asked: &'a ExperimentRequest,
         messages: Listener,
     ) -> Result<RemoteRun<'a>, Failure> {
         let repeats = matches!(target, TargetPlan::Vm(vm) if vm.accel == Acceleration::VirtualTime);

@@ -1,7 +1,7 @@
 //! Handles a bundle that a target returned, and a run without one.
 
 use super::remote::RemoteRun;
-use punctual_bundle::{Bundle, BundleWriter, Ending, Outcome, RanOn, amend};
+use punctual_bundle::{Bundle, BundleWriter, Outcome, RanOn, RunEnding, amend};
 use punctual_core::{Finding, Severity};
 use punctual_session::exit::{Exit, Failure};
 use std::path::Path;
@@ -13,12 +13,12 @@ pub fn close(
     directory: &Path,
     mut target: RanOn,
     mut findings: Vec<Finding>,
-    trouble: Option<Trouble>,
+    trouble: Option<RunFailure>,
 ) -> Result<Exit, Failure> {
     target.failed = trouble.as_ref().map(|trouble| trouble.why.clone());
     findings.extend(trouble.as_ref().map(|trouble| incomplete(&target, trouble)));
     let failed = trouble.map(|trouble| Outcome::Failed { why: trouble.why });
-    let ending = failed.map(|outcome| Ending {
+    let ending = failed.map(|outcome| RunEnding {
         at: jiff::Timestamp::now(),
         outcome,
         exit_code: Exit::Failed as u8,
@@ -39,7 +39,7 @@ pub fn without_bundle(
     plan: Option<&str>,
     mut target: RanOn,
     mut findings: Vec<Finding>,
-    trouble: Trouble,
+    trouble: RunFailure,
 ) -> Result<Exit, Failure> {
     target.failed = Some(trouble.why.clone());
     findings.push(incomplete(&target, &trouble));
@@ -54,7 +54,7 @@ pub fn without_bundle(
     }
     writer.write_findings(&findings).map_err(Failure::failed)?;
     let outcome = Outcome::Failed { why: trouble.why };
-    let ending = Ending { at: jiff::Timestamp::now(), outcome, exit_code: Exit::Failed as u8 };
+    let ending = RunEnding { at: jiff::Timestamp::now(), outcome, exit_code: Exit::Failed as u8 };
     let mut bundle = Bundle::open(&remote.output).map_err(Failure::failed)?;
     bundle.manifest.ending = Some(ending.clone());
     writer.finish(&punctual_stats::summarize(&bundle), ending).map_err(Failure::failed)?;
@@ -63,13 +63,13 @@ pub fn without_bundle(
 
 /// The reason why a run did not reach its end.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Trouble {
+pub struct RunFailure {
     pub why: String,
     /// The remedy, where the evidence shows one.
     pub remedy: Option<String>,
 }
 
-fn incomplete(target: &RanOn, trouble: &Trouble) -> Finding {
+fn incomplete(target: &RanOn, trouble: &RunFailure) -> Finding {
     let message = format!("the run on {} did not complete: {}", target.name, trouble.why);
     let seen = match target.kind.as_str() {
         "vm" => "console.log in the bundle",

@@ -6,17 +6,19 @@ use jiff::Timestamp;
 use punctual_bundle::{Bundle, RanOn};
 use punctual_core::format::plain;
 use punctual_core::{Finding, Nanos, Severity};
-use punctual_lab::ssh::{self, Destination, Ended, Job, RemoteResult, SshError, Trouble};
+use punctual_lab::ssh::{
+    self, Destination, ErrorPlace, RemoteEnd, RemoteJob, RemoteResult, SshError,
+};
 use punctual_plan::SshPlan;
 use punctual_session::exit::{Exit, Failure};
-use punctual_session::interrupts::Interrupts;
+use punctual_session::interrupts::SignalRequests;
 use punctual_session::messages::Listener;
 use std::path::Path;
 
 /// Copies punctual and the experiment there, runs it, and brings the bundle back.
 pub fn carry_out(plan: &SshPlan, remote: &RemoteRun) -> Result<Returned, Failure> {
     let (to, options) = (destination(plan), remote.options);
-    let mut watch = Watch::new(remote.messages)?;
+    let mut watch = SshWatch::new(remote.messages)?;
     let timeouts = options.ssh.timeouts();
     let started = Timestamp::now();
     let result = match &options.ssh.resume {
@@ -25,7 +27,7 @@ pub fn carry_out(plan: &SshPlan, remote: &RemoteRun) -> Result<Returned, Failure
             // Progress is transferred unless nothing would show it.
             let arguments =
                 remote.arguments.iter().filter(|word| options.quiet || *word != "--quiet");
-            let job = Job {
+            let job = RemoteJob {
                 to: to.clone(),
                 binary: plan.binary.clone(),
                 file: remote.file_name(),
@@ -84,7 +86,7 @@ pub fn conclude(
         failed: trouble.clone(),
         ..RanOn::new("ssh", to.to_string(), started)
     };
-    let trouble = trouble.map(|why| returned::Trouble { why, remedy: None });
+    let trouble = trouble.map(|why| returned::RunFailure { why, remedy: None });
     returned::close(output, target, findings(result), trouble)
 }
 
@@ -111,11 +113,11 @@ fn findings(result: &RemoteResult) -> Vec<Finding> {
 /// The exit code of the run, and why it has none.
 fn ended(result: &RemoteResult) -> (Exit, Option<String>) {
     match result.ended {
-        Ended::Exit(code) => (returned::exit_of(code), None),
-        Ended::Signal(number) => {
+        RemoteEnd::Exit(code) => (returned::exit_of(code), None),
+        RemoteEnd::Signal(number) => {
             (Exit::Failed, Some(format!("punctual was killed there by signal {number}")))
         }
-        Ended::Died => {
+        RemoteEnd::Died => {
             let why = "it was killed there with its supervisor, or the system went down";
             (Exit::Failed, Some(why.to_owned()))
         }
@@ -125,7 +127,7 @@ fn ended(result: &RemoteResult) -> (Exit, Option<String>) {
 /// As long as nothing runs there, the error is a refused request.
 pub fn failure(why: SshError) -> Failure {
     match why.trouble {
-        Trouble::Lost | Trouble::Gone | Trouble::Local => Failure::failed(why),
+        ErrorPlace::Lost | ErrorPlace::Gone | ErrorPlace::Local => Failure::failed(why),
         _ => Failure::refused(why),
     }
 }
@@ -135,19 +137,19 @@ fn lines(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).lines().map(|line| plain(line) + "\n").collect()
 }
 
-pub struct Watch {
+pub struct SshWatch {
     messages: Listener,
-    interrupts: Interrupts,
+    interrupts: SignalRequests,
     unfinished: Vec<u8>,
 }
 
 /// A longer line is not from punctual.
 const LINE_MAX: usize = 8192;
 
-impl Watch {
+impl SshWatch {
     /// Handles signals from now on.
-    pub fn new(messages: Listener) -> Result<Watch, Failure> {
-        Ok(Watch { messages, interrupts: Interrupts::listen()?, unfinished: Vec::new() })
+    pub fn new(messages: Listener) -> Result<SshWatch, Failure> {
+        Ok(SshWatch { messages, interrupts: SignalRequests::listen()?, unfinished: Vec::new() })
     }
 
     fn line(&self, bytes: &[u8]) {
@@ -163,7 +165,7 @@ impl Watch {
     }
 }
 
-impl ssh::Watch for Watch {
+impl ssh::RemoteWatch for SshWatch {
     fn message(&mut self, bytes: &[u8]) {
         self.unfinished.extend_from_slice(bytes);
         while let Some(end) = self.unfinished.iter().position(|byte| *byte == b'\n') {

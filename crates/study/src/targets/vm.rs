@@ -11,17 +11,17 @@ mod trouble;
 
 use super::output::parent;
 use super::remote::{RemoteRun, Returned};
-use super::returned::{self, Trouble};
+use super::returned::{self, RunFailure};
 use crate::exact;
-use machine::Machine;
+use machine::ReadyMachine;
 pub use machine::{kernel, named, preemption_word};
-use progress::Progress;
+use progress::VmProgress;
 use punctual_bundle::Bundle;
 use punctual_core::{CpuSet, Nanos};
 use punctual_lab::GuestResult;
 use punctual_plan::{Plan, VmPlan};
 use punctual_session::exit::{Exit, Failure};
-use punctual_session::interrupts::Interrupts;
+use punctual_session::interrupts::SignalRequests;
 use punctual_session::messages::shown;
 use std::fs;
 use std::path::Path;
@@ -35,8 +35,8 @@ pub fn carry_out(vm: &VmPlan, remote: &RemoteRun) -> Result<Returned, Failure> {
     if options.plan_only {
         return Ok(Returned::Plan { text: plan.describe(), exit: Exit::Done });
     }
-    let interrupts = Interrupts::listen()?;
-    let progress = Progress::new(messages, options.repeat, plan.estimated_time());
+    let interrupts = SignalRequests::listen()?;
+    let progress = VmProgress::new(messages, options.repeat, plan.estimated_time());
     progress.say("preparing");
     // The results are in a directory beside the final one until complete: on the same file system,
     // so that a rename suffices.
@@ -44,7 +44,7 @@ pub fn carry_out(vm: &VmPlan, remote: &RemoteRun) -> Result<Returned, Failure> {
     let place = place.map_err(|why| {
         Failure::failed(format!("cannot create a directory for the results: {why}"))
     })?;
-    let machine = Machine::of(vm, &plan, remote, place.path())?;
+    let machine = ReadyMachine::of(vm, &plan, remote, place.path())?;
     let started = jiff::Timestamp::now();
     let runs = repeats::run(
         &machine,
@@ -55,7 +55,7 @@ pub fn carry_out(vm: &VmPlan, remote: &RemoteRun) -> Result<Returned, Failure> {
         &interrupts,
     )?;
     progress.end();
-    let run = Run { vm, plan: &plan, remote };
+    let run = VmRun { vm, plan: &plan, remote };
     let exit = run.bring_back(&machine, &runs[0].result, started, &runs[0].place)?;
     if options.exact {
         exact::write_seen(&remote.output, &runs[0].place)?;
@@ -64,17 +64,17 @@ pub fn carry_out(vm: &VmPlan, remote: &RemoteRun) -> Result<Returned, Failure> {
     Ok(Returned::Bundle(exit))
 }
 
-struct Run<'a> {
+struct VmRun<'a> {
     vm: &'a VmPlan,
     plan: &'a Plan,
     remote: &'a RemoteRun<'a>,
 }
 
-impl Run<'_> {
+impl VmRun<'_> {
     /// Moves the guest's results to a bundle at its place, complete or not.
     fn bring_back(
         &self,
-        machine: &Machine,
+        machine: &ReadyMachine,
         result: &GuestResult,
         started: jiff::Timestamp,
         place: &Path,
@@ -83,7 +83,7 @@ impl Run<'_> {
         let came = place.join("bundle");
         let trouble = trouble::trouble(result).map(|why| {
             let remedy = trouble::remedy(&result.outcome, self.vm).map(str::to_owned);
-            Trouble { why, remedy }
+            RunFailure { why, remedy }
         });
         let whole = Bundle::open(&came).ok();
         if whole.is_none() && trouble.is_none() {

@@ -1,7 +1,7 @@
 //! Writes the findings' files ([`super::persistent`]) below a root, and removes them again.
 
-use super::directory::{Directory, found};
-use super::persistent::{Reader, files};
+use super::directory::{TuneDirectory, found};
+use super::persistent::{SettingReader, files};
 use punctual_bundle::Member;
 use punctual_core::hex;
 use punctual_session::exit::Failure;
@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 const APPLIED: &str = "applied.json";
 
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-struct Applied {
+struct AppliedSettings {
     root: PathBuf,
     /// Directories that were created, the outer ones first.
     directories: Vec<PathBuf>,
@@ -31,7 +31,7 @@ struct Written {
 
 /// The results, one line each.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Report {
+pub struct ApplyReport {
     /// Written files, each with the step that puts it in force; or removed files.
     pub done: Vec<(PathBuf, &'static str)>,
     /// The failures, with reasons.
@@ -43,9 +43,9 @@ pub struct Report {
 /// # Errors
 /// Nothing is recommended; a file exists already; it is applied already; a file cannot be written,
 /// then those before it are removed again.
-pub fn apply(place: &Path, root: &Path, reader: Reader) -> Result<Report, Failure> {
+pub fn apply(place: &Path, root: &Path, reader: SettingReader) -> Result<ApplyReport, Failure> {
     let document = found(place)?;
-    let (_directory, spec) = Directory::open(place)?;
+    let (_directory, spec) = TuneDirectory::open(place)?;
     if document.recommended.is_empty() {
         return Err(Failure::refused(
             "nothing is recommended: no set was shown to be better than the untouched machine",
@@ -59,7 +59,7 @@ pub fn apply(place: &Path, root: &Path, reader: Reader) -> Result<Report, Failur
         )));
     }
     let persistent = files(&document, &spec, reader);
-    let mut applied = Applied { root: root.to_owned(), ..Applied::default() };
+    let mut applied = AppliedSettings { root: root.to_owned(), ..AppliedSettings::default() };
     for file in &persistent.files {
         let path = root.join(file.path);
         if path.symlink_metadata().is_ok() {
@@ -79,7 +79,7 @@ pub fn apply(place: &Path, root: &Path, reader: Reader) -> Result<Report, Failur
         }
     }
     let done = persistent.files.iter().map(|file| (root.join(file.path), file.then)).collect();
-    Ok(Report { done, not_done: persistent.not_kept })
+    Ok(ApplyReport { done, not_done: persistent.not_kept })
 }
 
 fn missing_directories(root: &Path, files: &[Written]) -> Vec<PathBuf> {
@@ -106,13 +106,13 @@ fn write(path: &Path, text: &str) -> std::io::Result<()> {
 ///
 /// # Errors
 /// Nothing is applied, or a file cannot be removed.
-pub fn undo(place: &Path) -> Result<Report, Failure> {
+pub fn undo(place: &Path) -> Result<ApplyReport, Failure> {
     let member = Member::root(place).join(APPLIED);
     if !member.exists() {
         return Err(Failure::refused(format!("{} is not applied", shown(place))));
     }
-    let applied: Applied = member.read_json().map_err(Failure::failed)?;
-    let mut report = Report::default();
+    let applied: AppliedSettings = member.read_json().map_err(Failure::failed)?;
+    let mut report = ApplyReport::default();
     for file in &applied.files {
         let path = applied.root.join(&file.path);
         match fs::read(&path) {

@@ -1,8 +1,8 @@
 //! The request of a tuning, as a plan: the experiment of its blocks, and the settings.
 
 use super::boot;
-use super::directory::Spec;
-use super::offer::{Choice, Offer, offer};
+use super::directory::TuningSpec;
+use super::offer::{Offer, SettingChoice, offer};
 use super::reboots::system;
 use punctual_core::{CpuSet, Nanos};
 use punctual_host::files::{Files, Root};
@@ -14,7 +14,7 @@ use punctual_session::command;
 use punctual_session::exit::Failure;
 use punctual_session::messages::Listener;
 use punctual_session::request::{self, online_cpus};
-use punctual_stats::tune::Figure;
+use punctual_stats::tune::TuneFigure;
 use std::path::{Path, PathBuf};
 
 /// The default length of a program's block.
@@ -22,7 +22,7 @@ const BLOCK: Nanos = Nanos::from_secs(10);
 
 /// The measured workload of a block.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Source {
+pub enum BlockSource {
     File(PathBuf),
     /// The cycles of a program, which is started anew for each block.
     Command(Vec<String>),
@@ -30,13 +30,13 @@ pub enum Source {
 
 /// The request.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Options {
-    pub source: Source,
+pub struct TuneRequest {
+    pub source: BlockSource,
     /// The figure, as `p99.9`, or a requirement on it.
     pub figure: String,
     /// The target machine, as `vm:6.12-rt`; by default the experiment's.
     pub target: Option<String>,
-    pub choice: Choice,
+    pub choice: SettingChoice,
     /// The CPUs that settings are to keep free; by default the measured ones.
     pub cpus: Option<String>,
     /// The time limit.
@@ -62,18 +62,18 @@ pub struct AcrossReboots {
 }
 
 /// A tuning with every choice made.
-pub struct Planned {
+pub struct PlannedTuning {
     /// The experiment of a block.
     pub experiment: Vec<u8>,
-    pub spec: Spec,
+    pub spec: TuningSpec,
 }
 
 /// Resolves the request. Nothing is changed.
 ///
 /// # Errors
 /// The errors in the request.
-pub fn planned(options: &Options, messages: Listener) -> Result<Planned, Failure> {
-    let figure = Figure::parse(&options.figure)
+pub fn planned(options: &TuneRequest, messages: Listener) -> Result<PlannedTuning, Failure> {
+    let figure = TuneFigure::parse(&options.figure)
         .map_err(|why| Failure::refused(format!("--require: {why}")))?;
     if !(1.01..=100.0).contains(&options.smallest) {
         return Err(Failure::refused("--smallest is a factor from 1.01 to 100, such as 1.3"));
@@ -122,8 +122,8 @@ pub fn planned(options: &Options, messages: Listener) -> Result<Planned, Failure
     };
     offered.choose(&options.choice)?;
     let has_bound = options.figure.contains(['<', '>', '=']);
-    let spec = Spec {
-        version: Spec::version(),
+    let spec = TuningSpec {
+        version: TuningSpec::version(),
         experiment: plan.name.clone(),
         figure: figure.text().to_owned(),
         require: has_bound.then(|| options.figure.clone()),
@@ -144,7 +144,7 @@ pub fn planned(options: &Options, messages: Listener) -> Result<Planned, Failure
     };
     // The file with the target of the command line, resolved for it.
     let experiment = if spec.guest.is_some() { plan.to_toml().into_bytes() } else { asked.bytes };
-    Ok(Planned { experiment, spec })
+    Ok(PlannedTuning { experiment, spec })
 }
 
 /// All settings that could be tried, for any workload.
@@ -153,7 +153,7 @@ pub fn planned(options: &Options, messages: Listener) -> Result<Planned, Failure
 /// The errors in the CPUs or the target.
 pub fn offered(cpus: Option<&str>, target: Option<&str>, reboots: bool) -> Result<Offer, Failure> {
     let files = Root::system();
-    let mut asked = request::Asked::of_plain_text(Path::new("--list"), Vec::new());
+    let mut asked = request::ExperimentRequest::of_plain_text(Path::new("--list"), Vec::new());
     asked.target = target.map(str::to_owned);
     let guest = guest(&asked)?;
     let cpus = cpus.map(|text| cpus_of(&files, text, guest.as_ref())).transpose()?;
@@ -178,7 +178,7 @@ fn of_boots(
 }
 
 /// The target virtual machine, if it is one.
-fn guest(asked: &request::Asked) -> Result<Option<VmPlan>, Failure> {
+fn guest(asked: &request::ExperimentRequest) -> Result<Option<VmPlan>, Failure> {
     match asked.target()? {
         TargetPlan::Host => Ok(None),
         TargetPlan::Vm(vm) => Ok(Some(vm)),
@@ -201,20 +201,20 @@ fn cpus_on(guest: Option<&VmPlan>) -> Result<CpuSet, Failure> {
     guest.map_or_else(online_cpus, |vm| Ok(guest_cpus(vm)))
 }
 
-fn experiment(options: &Options) -> Result<request::Asked, Failure> {
+fn experiment(options: &TuneRequest) -> Result<request::ExperimentRequest, Failure> {
     let (path, bytes, usual) = match &options.source {
-        Source::File(path) if path.extension().is_some_and(|ending| ending == "cfg") => {
+        BlockSource::File(path) if path.extension().is_some_and(|ending| ending == "cfg") => {
             return Err(Failure::refused(
                 "tune reads experiments in TOML: convert this one with `punctual convert`",
             ));
         }
-        Source::File(path) => (path.clone(), request::read(path)?, None),
-        Source::Command(words) => {
+        BlockSource::File(path) => (path.clone(), request::read(path)?, None),
+        BlockSource::Command(words) => {
             let path = PathBuf::from(format!("{}.toml", command::name(words)));
             (path, of_command(words)?.into_bytes(), Some(BLOCK))
         }
     };
-    let mut asked = request::Asked::of_plain_text(&path, bytes);
+    let mut asked = request::ExperimentRequest::of_plain_text(&path, bytes);
     asked.target = options.target.clone();
     if let Some(block) = options.block.or(usual) {
         let duration = ("duration".to_owned(), quoted(&block.to_string()));

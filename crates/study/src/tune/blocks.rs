@@ -2,14 +2,14 @@
 
 use super::boot::write_experiment;
 use super::cost::{Throughput, throughput};
-use super::directory::Spec;
+use super::directory::TuningSpec;
 use crate::baseline::not_comparable;
 use crate::process::{Process, nanos, own_run, why};
 use punctual_bundle::{Bundle, Member};
 use punctual_core::Nanos;
 use punctual_session::exit::Failure;
-use punctual_session::interrupts::{Interrupts, interrupted};
-use punctual_stats::tune::Figure;
+use punctual_session::interrupts::{SignalRequests, interrupted};
+use punctual_stats::tune::TuneFigure;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 /// A block that was measured.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Measured {
+pub struct BlockMeasurement {
     /// The figure in ns; `None` if it cannot be used.
     pub figure: Option<f64>,
     /// Why the figure cannot be used.
@@ -25,12 +25,12 @@ pub struct Measured {
 }
 
 /// Measures blocks and waits: runs on this machine, or a simulated one in tests.
-pub trait Blocks {
+pub trait BlockRunner {
     /// Measures the block with this number, counted from 1. `on`: the settings in force.
     ///
     /// # Errors
     /// The tuning ends: it was interrupted, for example.
-    fn measure(&mut self, number: u64, on: &[bool]) -> Result<Measured, Failure>;
+    fn measure(&mut self, number: u64, on: &[bool]) -> Result<BlockMeasurement, Failure>;
     /// Runs a command repeatedly for this time.
     ///
     /// # Errors
@@ -45,19 +45,19 @@ pub trait Blocks {
     fn elapsed(&self) -> Nanos;
 }
 
-pub struct Runs {
+pub struct BlockRuns {
     pub experiment: PathBuf,
     /// The directory of their bundles, while they are needed.
     pub place: PathBuf,
     /// The requested figure of each.
-    pub figure: Figure,
-    pub spec: Spec,
-    pub interrupts: Interrupts,
+    pub figure: TuneFigure,
+    pub spec: TuningSpec,
+    pub interrupts: SignalRequests,
     pub began: Instant,
 }
 
-impl Blocks for Runs {
-    fn measure(&mut self, number: u64, on: &[bool]) -> Result<Measured, Failure> {
+impl BlockRunner for BlockRuns {
+    fn measure(&mut self, number: u64, on: &[bool]) -> Result<BlockMeasurement, Failure> {
         let bundle = self.place.join(format!("{number:05}"));
         let log = Member::root(&self.place).join(format!("{number:05}.log"));
         discard(&bundle);
@@ -82,7 +82,7 @@ impl Blocks for Runs {
             let _ = fs::remove_file(self.place.join(format!("{number:05}.toml")));
         }
         let (figure, why) = read.map_or_else(|why| (None, Some(why)), |of| (Some(of), None));
-        Ok(Measured { figure, why })
+        Ok(BlockMeasurement { figure, why })
     }
 
     fn throughput(&mut self, command: &[String], time: Nanos) -> Result<Throughput, Failure> {
@@ -107,7 +107,7 @@ impl Blocks for Runs {
     }
 }
 
-impl Runs {
+impl BlockRuns {
     fn run(&self, command: Command, bundle: &Path, log: &Member) -> Result<ExitStatus, Failure> {
         let file = File::create(log.path())
             .map_err(|why| Failure::failed(format!("cannot write {}: {why}", log.display())))?;

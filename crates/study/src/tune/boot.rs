@@ -10,11 +10,11 @@ use punctual_session::exit::Failure;
 use std::path::Path;
 
 /// A name, its words, and its purpose.
-type Parameter = (&'static str, &'static str, &'static str);
+type BootParameter = (&'static str, &'static str, &'static str);
 
 /// All are in Documentation/admin-guide/kernel-parameters.txt. A value that is the kernel's default
 /// turns out to have no effect.
-const PARAMETERS: [Parameter; 15] = [
+const PARAMETERS: [BootParameter; 15] = [
     ("threaded-irqs", "threadirqs", "interrupt handlers are threads, which have priorities"),
     ("preempt-none", "preempt=none", "the kernel is preempted where it returns to user space"),
     ("preempt-voluntary", "preempt=voluntary", "the kernel is preempted where it asks for it"),

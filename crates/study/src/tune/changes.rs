@@ -3,16 +3,17 @@
 
 use super::setting::Setting;
 use punctual_host::files::Files;
-use punctual_host::journal::record::{FileValue, Purpose};
+use punctual_host::journal::record::{ChangePurpose, FileValue};
 use punctual_host::journal::value::{meaning, same};
 use punctual_host::journal::{
-    self, Effect, IfChanged, Journal, JournalError, Saved, StepResult, Store, UndoReport, tasks,
+    self, ChangeResult, IfChanged, Journal, JournalError, SavedJournal, StepResult, Store,
+    UndoReport, tasks,
 };
 use punctual_session::exit::Failure;
 
 /// The settings of a machine, and the journals of changes.
 #[derive(Clone, Copy)]
-pub struct Changes<'a> {
+pub struct MachineChanges<'a> {
     pub files: &'a dyn Files,
     pub store: &'a dyn Store,
 }
@@ -25,7 +26,7 @@ fn in_journal(error: JournalError) -> Failure {
     }
 }
 
-impl Changes<'_> {
+impl MachineChanges<'_> {
     /// Applies these settings and returns the result of each write. Settings of an earlier call are
     /// reverted first.
     ///
@@ -43,7 +44,7 @@ impl Changes<'_> {
     }
 
     fn write(&self, settings: &[&Setting]) -> Result<Vec<StepResult>, JournalError> {
-        let mut journal = Journal::begin(self.store, self.files, Purpose::Tuning, true)?;
+        let mut journal = Journal::begin(self.store, self.files, ChangePurpose::Tuning, true)?;
         let mut results = Vec::new();
         for setting in settings {
             for write in &setting.writes {
@@ -68,7 +69,7 @@ impl Changes<'_> {
         let own = tasks::own_id(self.files).map_err(Failure::failed)?;
         let boot_id = journal::boot_id(self.files).map_err(in_journal)?;
         let saved = journal::read_all(self.store).map_err(in_journal)?;
-        let is_of_other = |saved: &&Saved| {
+        let is_of_other = |saved: &&SavedJournal| {
             let writer = saved.begin.as_ref().map(|begin| begin.writer);
             is_tuning(saved)
                 && !saved.is_stale(&boot_id)
@@ -89,8 +90,8 @@ impl Changes<'_> {
     }
 }
 
-fn is_tuning(saved: &Saved) -> bool {
-    saved.begin.as_ref().is_some_and(|begin| begin.purpose == Purpose::Tuning)
+fn is_tuning(saved: &SavedJournal) -> bool {
+    saved.begin.as_ref().is_some_and(|begin| begin.purpose == ChangePurpose::Tuning)
 }
 
 fn not_restored(report: &UndoReport) -> Failure {
@@ -117,9 +118,9 @@ fn not_restored(report: &UndoReport) -> Failure {
 /// Why a write did not take effect; `None` if it did.
 pub fn refusal(result: &StepResult) -> Option<String> {
     let why = match &result.effect {
-        Effect::Changed { .. } | Effect::Already => return None,
-        Effect::Ignored { value } => format!("the kernel kept `{value}`"),
-        Effect::Refused { why, .. } | Effect::HalfMade { why } => why.clone(),
+        ChangeResult::Changed { .. } | ChangeResult::Already => return None,
+        ChangeResult::Ignored { value } => format!("the kernel kept `{value}`"),
+        ChangeResult::Refused { why, .. } | ChangeResult::HalfMade { why } => why.clone(),
     };
     Some(format!("{}: {why}", result.path))
 }

@@ -9,7 +9,7 @@ use punctual_bundle::tune::{BlockRecord, NotTried, SCHEMA, TuningDocument};
 use punctual_core::Nanos;
 use punctual_session::exit::Failure;
 use punctual_session::messages::shown;
-use punctual_stats::tune::{Block, Options, Request, Step, Tuning};
+use punctual_stats::tune::{BlockRequest, MeasuredBlock, TuneStep, Tuning, TuningOptions};
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -25,12 +25,12 @@ const RUNS: &str = "runs";
 /// run begins after the longest.
 const SHORTEST_COST: Nanos = Nanos::SECOND;
 const LONGEST_COST: Nanos = Nanos::from_secs(30);
-/// The version of [`Spec`].
+/// The version of [`TuningSpec`].
 const SPEC: u32 = 1;
 
 /// The request of a tuning, and the machine's state when it began.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct Spec {
+pub struct TuningSpec {
     /// The version of this file.
     pub version: u32,
     pub experiment: String,
@@ -61,18 +61,18 @@ pub struct Spec {
     pub left_out: Vec<NotTried>,
 }
 
-impl Spec {
+impl TuningSpec {
     /// The version of a new tuning; the caller fills in the request.
     pub fn version() -> u32 {
         SPEC
     }
 
     /// The options of the experiment.
-    pub fn options(&self) -> Options {
-        let usual = Options::default();
+    pub fn options(&self) -> TuningOptions {
+        let usual = TuningOptions::default();
         // An effect that counts as none must be smaller than one to detect.
         let margin = usual.margin.min(1.0 + (self.smallest - 1.0) / 2.0);
-        Options {
+        TuningOptions {
             smallest: self.smallest,
             margin,
             within: self.within,
@@ -108,18 +108,22 @@ impl Spec {
 }
 
 /// The directory, exclusive to this process.
-pub struct Directory(Store);
+pub struct TuneDirectory(Store);
 
 fn cannot_use(path: &Path, why: &dyn std::fmt::Display) -> Failure {
     Failure::refused(format!("cannot use {}: {why}", shown(path)))
 }
 
-impl Directory {
+impl TuneDirectory {
     /// Creates one with the experiment and the request.
     ///
     /// # Errors
     /// The directory exists already, or cannot be created.
-    pub fn create(path: &Path, experiment: &[u8], spec: &Spec) -> Result<Directory, Failure> {
+    pub fn create(
+        path: &Path,
+        experiment: &[u8],
+        spec: &TuningSpec,
+    ) -> Result<TuneDirectory, Failure> {
         if path.exists() {
             return Err(Failure::refused(format!(
                 "{0} exists: go on with it by `punctual tune --resume {0}`, or name another with \
@@ -128,7 +132,7 @@ impl Directory {
             )));
         }
         fs::create_dir_all(path.join(RUNS)).map_err(|why| cannot_use(path, &why))?;
-        let directory = Directory::lock(path)?;
+        let directory = TuneDirectory::lock(path)?;
         directory.0.replace(EXPERIMENT, experiment)?;
         directory.0.write(REQUEST, spec)?;
         Ok(directory)
@@ -138,14 +142,14 @@ impl Directory {
     ///
     /// # Errors
     /// There is no such directory, it is of another version, or another process uses it.
-    pub fn open(path: &Path) -> Result<(Directory, Spec), Failure> {
+    pub fn open(path: &Path) -> Result<(TuneDirectory, TuningSpec), Failure> {
         let spec = read_spec(path)?;
-        Ok((Directory::lock(path)?, spec))
+        Ok((TuneDirectory::lock(path)?, spec))
     }
 
-    fn lock(path: &Path) -> Result<Directory, Failure> {
+    fn lock(path: &Path) -> Result<TuneDirectory, Failure> {
         Store::hold(path, LOCK, "another punctual is tuning in it")
-            .map(Directory)
+            .map(TuneDirectory)
             .map_err(|why| cannot_use(path, &why))
     }
 
@@ -183,28 +187,28 @@ impl Directory {
     ///
     /// # Errors
     /// The blocks do not match the request.
-    pub fn replay(&self, spec: &Spec) -> Result<(Vec<BlockRecord>, Tuning), Failure> {
+    pub fn replay(&self, spec: &TuningSpec) -> Result<(Vec<BlockRecord>, Tuning), Failure> {
         let cannot = |why: &dyn std::fmt::Display| cannot_use(self.0.path(), why);
         let blocks: Vec<BlockRecord> = self.0.records(BLOCKS).map_err(|why| cannot(&why))?;
         let candidates = Setting::candidates(&spec.settings);
         let mut tuning = Tuning::new(candidates, spec.options());
         for block in &blocks {
             let is_next = match tuning.next() {
-                Step::Measure(next) => is_of(block, next, spec),
-                Step::Done(_) => false,
+                TuneStep::Measure(next) => is_of(block, next, spec),
+                TuneStep::Done(_) => false,
             };
             if !is_next {
                 let why = format!("block {} is not one that was asked for", block.number);
                 return Err(cannot(&why));
             }
             let BlockRecord { figure, throughput, elapsed, .. } = *block;
-            tuning.record(Block { figure, throughput, elapsed });
+            tuning.record(MeasuredBlock { figure, throughput, elapsed });
         }
         Ok((blocks, tuning))
     }
 }
 
-fn is_of(block: &BlockRecord, request: &Request, spec: &Spec) -> bool {
+fn is_of(block: &BlockRecord, request: &BlockRequest, spec: &TuningSpec) -> bool {
     block.purpose == request.purpose.word() && block.on == spec.names(&request.on)
 }
 
@@ -216,9 +220,9 @@ pub fn is_across_reboots(path: &Path) -> Result<bool, Failure> {
     Ok(read_spec(path)?.reboots.is_some())
 }
 
-fn read_spec(path: &Path) -> Result<Spec, Failure> {
+fn read_spec(path: &Path) -> Result<TuningSpec, Failure> {
     let member = Member::root(path).join(REQUEST);
-    let spec: Spec = member
+    let spec: TuningSpec = member
         .read_json()
         .map_err(|why| Failure::refused(format!("{} holds no tuning: {why}", shown(path))))?;
     match spec.version == SPEC {

@@ -5,11 +5,11 @@ use super::setting::{OF_ISOLATE, Setting, traits};
 use punctual_bundle::tune::NotTried;
 use punctual_core::CpuSet;
 use punctual_core::words::{nearest, suggestion};
-use punctual_host::check::{self, Context, RuleResult, Verdict};
+use punctual_host::check::{self, Context, RuleResult, RuleVerdict};
 use punctual_host::files::Files;
 use punctual_host::isolate::tweaks::{self, Draft, Tweak};
-use punctual_host::isolate::{Machine, Request, Target};
-use punctual_host::journal::record::Write;
+use punctual_host::isolate::{MachineSplit, PartitionRequest, TargetCpus};
+use punctual_host::journal::record::KernelWrite;
 use punctual_host::journal::value::{meaning, same};
 use punctual_session::exit::Failure;
 use serde::{Deserialize, Serialize};
@@ -24,7 +24,7 @@ pub struct Offer {
 
 /// The selection of settings.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct Choice {
+pub struct SettingChoice {
     /// Only these; empty: all.
     pub only: Vec<String>,
     pub without: Vec<String>,
@@ -35,13 +35,15 @@ pub fn offer(files: &dyn Files, cpus: Option<&CpuSet>) -> Offer {
     let mut offer = Offer::default();
     let context = Context::new(files, cpus.cloned());
     for result in check::run(&context) {
-        if !matches!(result.verdict, Verdict::Ok | Verdict::Unknown) && !result.writes.is_empty() {
+        if !matches!(result.verdict, RuleVerdict::Ok | RuleVerdict::Unknown)
+            && !result.writes.is_empty()
+        {
             let setting = of_rule(files, result);
             offer.add(setting);
         }
     }
-    let request = cpus.map(|cpus| Request::new(Target::Cpus(cpus.clone())));
-    match request.map(|request| Machine::survey(files, &request)) {
+    let request = cpus.map(|cpus| PartitionRequest::new(TargetCpus::Cpus(cpus.clone())));
+    match request.map(|request| MachineSplit::survey(files, &request)) {
         Some(Ok(machine)) => {
             let kept = |tweak: &&Tweak| {
                 // These tweaks are parts of a partition, which a tuning does not make.
@@ -60,9 +62,9 @@ pub fn offer(files: &dyn Files, cpus: Option<&CpuSet>) -> Offer {
 }
 
 fn of_rule(files: &dyn Files, result: RuleResult) -> Setting {
-    let write = |write: check::Write| {
+    let write = |write: check::FixWrite| {
         let old = files.read(&write.path).map(|text| meaning(&text)).unwrap_or_default();
-        Write::new(&write.path, old, &write.value)
+        KernelWrite::new(&write.path, old, &write.value)
     };
     Setting {
         writes: result.writes.into_iter().map(write).collect(),
@@ -92,7 +94,7 @@ impl Offer {
             return;
         }
         let does_same = |other: &Setting| {
-            let written = |write: &Write| {
+            let written = |write: &KernelWrite| {
                 other.writes.iter().any(|of| of.path == write.path && same(&of.new, &write.new))
             };
             setting.writes.len() == other.writes.len() && setting.writes.iter().all(written)
@@ -127,12 +129,12 @@ impl Offer {
         }
     }
 
-    fn add_tweak(&mut self, files: &dyn Files, machine: &Machine, tweak: &Tweak) {
+    fn add_tweak(&mut self, files: &dyn Files, machine: &MachineSplit, tweak: &Tweak) {
         let mut draft = Draft::default();
         if let Err(why) = (tweak.settings)(files, machine, &mut draft) {
             return self.leave_out(tweak.name, why);
         }
-        let writes: Vec<Write> = draft.writes.into_iter().map(|(_, write)| write).collect();
+        let writes: Vec<KernelWrite> = draft.writes.into_iter().map(|(_, write)| write).collect();
         if writes.is_empty() {
             let why = draft.skipped.first().cloned();
             let why = why.unwrap_or_else(|| "it is so already".to_owned());
@@ -151,7 +153,7 @@ impl Offer {
     ///
     /// # Errors
     /// A name is not a setting here.
-    pub fn choose(&mut self, choice: &Choice) -> Result<(), Failure> {
+    pub fn choose(&mut self, choice: &SettingChoice) -> Result<(), Failure> {
         for name in choice.only.iter().chain(&choice.without) {
             if self.settings.iter().any(|setting| setting.name == *name) {
                 continue;
@@ -169,7 +171,7 @@ impl Offer {
                 "`{name}` cannot be tried: {why}\nhelp: `punctual tune --list` shows what there is"
             )));
         }
-        let Choice { only, without } = choice;
+        let SettingChoice { only, without } = choice;
         let mut kept = Vec::new();
         for setting in std::mem::take(&mut self.settings) {
             let name = setting.name.clone();

@@ -1,15 +1,15 @@
 //! The findings as files that a system reads when it starts: pure, texts by path.
 
-use super::directory::Spec;
+use super::directory::TuningSpec;
 use super::setting::Setting;
-use punctual_bundle::tune::{Ratio, TuningDocument};
+use punctual_bundle::tune::{EffectFactor, TuningDocument};
 use punctual_core::format;
 use punctual_core::{CpuSet, Nanos};
-use punctual_host::journal::record::Write;
+use punctual_host::journal::record::KernelWrite;
 
 /// The reader of the files.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Reader {
+pub enum SettingReader {
     /// sysctl.d(5), tmpfiles.d(5), udev(7), systemd.unit(5), and GRUB's configuration.
     System,
     /// TuneD: one profile for everything.
@@ -42,7 +42,7 @@ const IRQBALANCE: &str = "etc/systemd/system/irqbalance.service.d/90-punctual-tu
 const TUNED: &str = "etc/tuned/punctual-tune/tuned.conf";
 
 /// A setting to persist.
-enum Kept {
+enum PersistentSetting {
     /// A name for sysctl(8) and its value.
     Sysctl(String, String),
     /// A file of /sys and its value.
@@ -56,7 +56,7 @@ enum Kept {
 }
 
 /// The files of the recommended settings.
-pub fn files(document: &TuningDocument, spec: &Spec, reader: Reader) -> Persistent {
+pub fn files(document: &TuningDocument, spec: &TuningSpec, reader: SettingReader) -> Persistent {
     let mut all = Persistent::default();
     let mut texts: Vec<(&'static str, String)> = Vec::new();
     for name in &document.recommended {
@@ -67,8 +67,8 @@ pub fn files(document: &TuningDocument, spec: &Spec, reader: Reader) -> Persiste
         let evidence = evidence(document, setting);
         for kept in kept(setting, &mut all.not_kept) {
             let lines = match reader {
-                Reader::System => for_system(&kept),
-                Reader::Tuned => for_tuned(&kept),
+                SettingReader::System => for_system(&kept),
+                SettingReader::Tuned => for_tuned(&kept),
             };
             for (path, line) in lines {
                 add(&mut texts, path, &evidence, &line);
@@ -77,11 +77,11 @@ pub fn files(document: &TuningDocument, spec: &Spec, reader: Reader) -> Persiste
     }
     let head = head(document);
     all.files = match reader {
-        Reader::System => {
+        SettingReader::System => {
             texts.into_iter().map(|(path, text)| of_system(path, &head, &text)).collect()
         }
-        Reader::Tuned if texts.is_empty() => Vec::new(),
-        Reader::Tuned => vec![profile(&head, &texts)],
+        SettingReader::Tuned if texts.is_empty() => Vec::new(),
+        SettingReader::Tuned => vec![profile(&head, &texts)],
     };
     all
 }
@@ -102,11 +102,11 @@ fn add(texts: &mut Vec<(&'static str, String)>, path: &'static str, evidence: &s
     }
 }
 
-fn kept(setting: &Setting, not_kept: &mut Vec<String>) -> Vec<Kept> {
+fn kept(setting: &Setting, not_kept: &mut Vec<String>) -> Vec<PersistentSetting> {
     let mut all = Vec::new();
     match is_plain_words(&setting.boot) {
         true if setting.boot.is_empty() => {}
-        true => all.push(Kept::Boot(setting.boot.clone())),
+        true => all.push(PersistentSetting::Boot(setting.boot.clone())),
         false => not_kept.push(format!("{}: {NOT_PLAIN}", setting.name)),
     }
     for write in &setting.writes {
@@ -125,7 +125,7 @@ fn is_plain_words(text: &str) -> bool {
     text.chars().all(|c| c == ' ' || (c.is_ascii_graphic() && !"\"'\\$`#".contains(c)))
 }
 
-fn kept_write(write: &Write) -> Result<Kept, String> {
+fn kept_write(write: &KernelWrite) -> Result<PersistentSetting, String> {
     let (path, value) = (write.path.as_str(), write.new.clone());
     if !is_plain_words(path) || path.contains(' ') || !is_plain_words(&value) {
         return Err(NOT_PLAIN.to_owned());
@@ -133,7 +133,7 @@ fn kept_write(write: &Write) -> Result<Kept, String> {
     if let Some(name) = path.strip_prefix("/proc/sys/") {
         // Dots separate in one notation, slashes in the other (sysctl.d(5)).
         let name = if name.contains('.') { name.to_owned() } else { name.replace('/', ".") };
-        return Ok(Kept::Sysctl(name, value));
+        return Ok(PersistentSetting::Sysctl(name, value));
     }
     if path.starts_with("/proc/irq/") {
         let set = |text: &str| -> Result<CpuSet, String> {
@@ -142,34 +142,36 @@ fn kept_write(write: &Write) -> Result<Kept, String> {
             set.map_err(|why| why.to_string())
         };
         let (old, allowed) = (set(&write.old)?, set(&value)?);
-        return Ok(Kept::Interrupts { kept_free: old.difference(&allowed), allowed });
+        return Ok(PersistentSetting::Interrupts { kept_free: old.difference(&allowed), allowed });
     }
     if let Some((interface, attribute)) =
         path.strip_prefix("/sys/class/net/").and_then(|rest| rest.split_once('/'))
     {
         let (interface, attribute) = (interface.to_owned(), attribute.to_owned());
-        return Ok(Kept::Net { interface, attribute, value });
+        return Ok(PersistentSetting::Net { interface, attribute, value });
     }
     match path.starts_with("/sys/kernel/debug/") {
         true => Err("files of debugfs are not there when a system starts".to_owned()),
-        false if path.starts_with("/sys/") => Ok(Kept::Sysfs(path.to_owned(), value)),
+        false if path.starts_with("/sys/") => Ok(PersistentSetting::Sysfs(path.to_owned(), value)),
         false => Err("no configuration of a system has such a file".to_owned()),
     }
 }
 
-fn for_system(kept: &Kept) -> Vec<(&'static str, String)> {
+fn for_system(kept: &PersistentSetting) -> Vec<(&'static str, String)> {
     match kept {
-        Kept::Sysctl(name, value) => vec![(SYSCTL, format!("{name} = {value}"))],
-        Kept::Sysfs(path, value) => vec![(TMPFILES, format!("w {path} - - - - {value}"))],
-        Kept::Net { interface, attribute, value } => vec![(
+        PersistentSetting::Sysctl(name, value) => vec![(SYSCTL, format!("{name} = {value}"))],
+        PersistentSetting::Sysfs(path, value) => {
+            vec![(TMPFILES, format!("w {path} - - - - {value}"))]
+        }
+        PersistentSetting::Net { interface, attribute, value } => vec![(
             UDEV,
             format!(
                 "ACTION==\"add\", SUBSYSTEM==\"net\", KERNEL==\"{interface}\", \
                  ATTR{{{attribute}}}=\"{value}\""
             ),
         )],
-        Kept::Boot(words) => vec![(GRUB, command_line(words))],
-        Kept::Interrupts { allowed, kept_free } => vec![
+        PersistentSetting::Boot(words) => vec![(GRUB, command_line(words))],
+        PersistentSetting::Interrupts { allowed, kept_free } => vec![
             (GRUB, command_line(&format!("irqaffinity={allowed}"))),
             (IRQBALANCE, format!("Environment=IRQBALANCE_BANNED_CPULIST={kept_free}")),
         ],
@@ -181,15 +183,15 @@ fn command_line(words: &str) -> String {
 }
 
 /// The sections of a profile and the lines in them.
-fn for_tuned(kept: &Kept) -> Vec<(&'static str, String)> {
+fn for_tuned(kept: &PersistentSetting) -> Vec<(&'static str, String)> {
     match kept {
-        Kept::Sysctl(name, value) => vec![("[sysctl]", format!("{name} = {value}"))],
-        Kept::Sysfs(path, value) => vec![("[sysfs]", format!("{path} = {value}"))],
-        Kept::Net { interface, attribute, value } => {
+        PersistentSetting::Sysctl(name, value) => vec![("[sysctl]", format!("{name} = {value}"))],
+        PersistentSetting::Sysfs(path, value) => vec![("[sysfs]", format!("{path} = {value}"))],
+        PersistentSetting::Net { interface, attribute, value } => {
             vec![("[sysfs]", format!("/sys/class/net/{interface}/{attribute} = {value}"))]
         }
-        Kept::Boot(words) => vec![("[bootloader]", tuned_words(words))],
-        Kept::Interrupts { allowed, kept_free } => vec![
+        PersistentSetting::Boot(words) => vec![("[bootloader]", tuned_words(words))],
+        PersistentSetting::Interrupts { allowed, kept_free } => vec![
             ("[bootloader]", tuned_words(&format!("irqaffinity={allowed}"))),
             ("[irqbalance]", format!("banned_cpus = {kept_free}")),
         ],
@@ -252,7 +254,7 @@ fn evidence(document: &TuningDocument, setting: &Setting) -> String {
     format!("# {}{effect}\n", format::plain(&setting.name))
 }
 
-fn ratio(of: &Ratio) -> String {
+fn ratio(of: &EffectFactor) -> String {
     let [low, high] = of.interval;
     format!(": ×{:.2} (95 %: {low:.2} to {high:.2})", of.ratio)
 }

@@ -1,9 +1,9 @@
 //! A tuning from its request to its findings.
 
-use super::blocks::{Blocks, Measured, Runs};
-use super::changes::{Changes, differences, refusal, snapshot};
+use super::blocks::{BlockMeasurement, BlockRunner, BlockRuns};
+use super::changes::{MachineChanges, differences, refusal, snapshot};
 use super::cost::Throughput;
-use super::directory::{Directory, Spec};
+use super::directory::{TuneDirectory, TuningSpec};
 use super::setting::Setting;
 use punctual_bundle::tune::{BlockRecord, NotTried, TuningDocument, TuningEnd};
 use punctual_core::Nanos;
@@ -12,14 +12,16 @@ use punctual_host::files::{Files, Root};
 use punctual_host::isolate::check_rights;
 use punctual_host::journal;
 use punctual_session::exit::Failure;
-use punctual_session::interrupts::Interrupts;
+use punctual_session::interrupts::SignalRequests;
 use punctual_session::messages::Listener;
-use punctual_stats::tune::{Block, Figure, Machine, Request, Tuning, conduct, required};
+use punctual_stats::tune::{
+    BlockRequest, MeasuredBlock, TunableMachine, TuneFigure, Tuning, conduct, required,
+};
 use std::path::Path;
 use std::time::Instant;
 
 /// The result of a tuning.
-pub struct Ended {
+pub struct TuneResult {
     pub document: TuningDocument,
     /// Why the tuning ended early; the settings are reverted, and it can be resumed.
     pub broken: Option<Failure>,
@@ -32,19 +34,19 @@ pub struct Ended {
 pub fn begin(
     place: &Path,
     experiment: &[u8],
-    spec: Spec,
+    spec: TuningSpec,
     messages: Listener,
-) -> Result<Ended, Failure> {
-    let interrupts = Interrupts::listen()?;
-    let (files, store) = (Root::system(), journal::Directory::system());
+) -> Result<TuneResult, Failure> {
+    let interrupts = SignalRequests::listen()?;
+    let (files, store) = (Root::system(), journal::JournalDirectory::system());
     if spec.guest.is_some() {
-        let directory = Directory::create(place, experiment, &spec)?;
+        let directory = TuneDirectory::create(place, experiment, &spec)?;
         return with_runs(None, &directory, &spec, interrupts, messages);
     }
     check_rights(&files).map_err(Failure::refused)?;
-    let changes = Changes { files: &files, store: &store };
+    let changes = MachineChanges { files: &files, store: &store };
     let spec = tried_once(&changes, spec)?;
-    let directory = Directory::create(place, experiment, &spec)?;
+    let directory = TuneDirectory::create(place, experiment, &spec)?;
     with_runs(Some(&changes), &directory, &spec, interrupts, messages)
 }
 
@@ -52,30 +54,30 @@ pub fn begin(
 ///
 /// # Errors
 /// There is no tuning, or the machine has changed.
-pub fn resume(place: &Path, messages: Listener) -> Result<(Spec, Ended), Failure> {
-    let (files, store) = (Root::system(), journal::Directory::system());
-    let (directory, spec) = Directory::open(place)?;
+pub fn resume(place: &Path, messages: Listener) -> Result<(TuningSpec, TuneResult), Failure> {
+    let (files, store) = (Root::system(), journal::JournalDirectory::system());
+    let (directory, spec) = TuneDirectory::open(place)?;
     if spec.guest.is_none() {
         check_rights(&files).map_err(Failure::refused)?;
     }
-    let interrupts = Interrupts::listen()?;
-    let changes = Changes { files: &files, store: &store };
+    let interrupts = SignalRequests::listen()?;
+    let changes = MachineChanges { files: &files, store: &store };
     let changes = spec.guest.is_none().then_some(&changes);
     let ended = with_runs(changes, &directory, &spec, interrupts, messages)?;
     Ok((spec, ended))
 }
 
 fn with_runs(
-    changes: Option<&Changes>,
-    directory: &Directory,
-    spec: &Spec,
-    interrupts: Interrupts,
+    changes: Option<&MachineChanges>,
+    directory: &TuneDirectory,
+    spec: &TuningSpec,
+    interrupts: SignalRequests,
     messages: Listener,
-) -> Result<Ended, Failure> {
-    let mut runs = Runs {
+) -> Result<TuneResult, Failure> {
+    let mut runs = BlockRuns {
         experiment: directory.experiment(),
         place: directory.runs(),
-        figure: Figure::parse(&spec.figure).map_err(Failure::refused)?,
+        figure: TuneFigure::parse(&spec.figure).map_err(Failure::refused)?,
         spec: spec.clone(),
         interrupts,
         began: Instant::now(),
@@ -88,7 +90,7 @@ fn with_runs(
 ///
 /// # Errors
 /// No setting is left, or one could not be reverted.
-pub fn tried_once(changes: &Changes, mut spec: Spec) -> Result<Spec, Failure> {
+pub fn tried_once(changes: &MachineChanges, mut spec: TuningSpec) -> Result<TuningSpec, Failure> {
     changes.restore()?;
     let before = snapshot(changes.files, &spec.settings);
     let mut kept = Vec::new();
@@ -119,7 +121,7 @@ pub fn tried_once(changes: &Changes, mut spec: Spec) -> Result<Spec, Failure> {
 fn unchanged(
     files: &dyn Files,
     before: &[journal::record::FileValue],
-    spec: &Spec,
+    spec: &TuningSpec,
 ) -> Result<(), Failure> {
     let after = snapshot(files, &spec.settings);
     let is_kept = |file: &&journal::record::FileValue| after.iter().any(|of| of.path == file.path);
@@ -135,7 +137,7 @@ fn unchanged(
 }
 
 /// The contents of the settings' files at the time of the request.
-fn as_asked(spec: &Spec) -> Vec<journal::record::FileValue> {
+fn as_asked(spec: &TuningSpec) -> Vec<journal::record::FileValue> {
     let writes = spec.settings.iter().flat_map(|setting| &setting.writes);
     let mut all: Vec<_> = writes
         .map(|write| journal::record::FileValue {
@@ -155,12 +157,12 @@ fn as_asked(spec: &Spec) -> Vec<journal::record::FileValue> {
 /// # Errors
 /// The tuning cannot begin, or the settings cannot be reverted.
 pub fn tune(
-    changes: Option<&Changes>,
-    directory: &Directory,
-    spec: &Spec,
-    blocks: &mut dyn Blocks,
+    changes: Option<&MachineChanges>,
+    directory: &TuneDirectory,
+    spec: &TuningSpec,
+    blocks: &mut dyn BlockRunner,
     messages: Listener,
-) -> Result<Ended, Failure> {
+) -> Result<TuneResult, Failure> {
     let restore = || {
         let Some(changes) = changes else { return Ok(()) };
         changes.restore().and_then(|()| unchanged(changes.files, &as_asked(spec), spec))
@@ -190,11 +192,11 @@ pub fn tune(
     }
     directory.write(&document)?;
     restored?;
-    Ok(Ended { document, broken: ran.err() })
+    Ok(TuneResult { document, broken: ran.err() })
 }
 
 /// The findings, with the facts that the experiment does not know.
-pub fn document(spec: &Spec, tuning: &Tuning, blocks: &[BlockRecord]) -> TuningDocument {
+pub fn document(spec: &TuningSpec, tuning: &Tuning, blocks: &[BlockRecord]) -> TuningDocument {
     let mut found = tuning.outcome(&spec.figure);
     if let Some(cost) = found.set.as_mut().and_then(|set| set.cost.as_mut()) {
         cost.command = spec.cost.iter().map(shell_words::join).collect();
@@ -214,21 +216,21 @@ pub fn document(spec: &Spec, tuning: &Tuning, blocks: &[BlockRecord]) -> TuningD
 
 /// This machine, as the experiment's interface.
 struct OnMachine<'a> {
-    changes: Option<&'a Changes<'a>>,
-    directory: &'a Directory,
-    spec: &'a Spec,
-    blocks: &'a mut dyn Blocks,
+    changes: Option<&'a MachineChanges<'a>>,
+    directory: &'a TuneDirectory,
+    spec: &'a TuningSpec,
+    blocks: &'a mut dyn BlockRunner,
     messages: Listener,
     kept: Vec<BlockRecord>,
     /// The time of earlier processes.
     before: Nanos,
     /// Why the next block cannot be used: a setting was refused that was accepted before.
     refused: Option<String>,
-    last: Option<Measured>,
+    last: Option<BlockMeasurement>,
     throughput: Throughput,
 }
 
-impl Machine for OnMachine<'_> {
+impl TunableMachine for OnMachine<'_> {
     type Error = Failure;
 
     fn apply(&mut self, on: &[bool]) -> Result<(), Failure> {
@@ -243,10 +245,10 @@ impl Machine for OnMachine<'_> {
         if time > Nanos::ZERO { self.blocks.wait(time) } else { Ok(()) }
     }
 
-    fn measure(&mut self, request: &Request) -> Result<Option<f64>, Failure> {
+    fn measure(&mut self, request: &BlockRequest) -> Result<Option<f64>, Failure> {
         let number = self.kept.len() as u64 + 1;
         let measured = match self.refused.clone() {
-            Some(why) => Measured { figure: None, why: Some(why) },
+            Some(why) => BlockMeasurement { figure: None, why: Some(why) },
             None => self.blocks.measure(number, &request.on)?,
         };
         let figure = measured.figure;
@@ -264,7 +266,7 @@ impl Machine for OnMachine<'_> {
         self.before + self.blocks.elapsed()
     }
 
-    fn keep(&mut self, request: &Request, block: Block) -> Result<(), Failure> {
+    fn keep(&mut self, request: &BlockRequest, block: MeasuredBlock) -> Result<(), Failure> {
         let record = BlockRecord {
             number: self.kept.len() as u64 + 1,
             purpose: request.purpose.word().to_owned(),
@@ -285,7 +287,7 @@ impl Machine for OnMachine<'_> {
 
 /// Shows a line of each block; on a terminal it replaces the one before, unless the block is
 /// unusable.
-pub fn progress(messages: Listener, spec: &Spec, block: &BlockRecord) {
+pub fn progress(messages: Listener, spec: &TuningSpec, block: &BlockRecord) {
     let figure = match (block.figure, &block.why) {
         (Some(figure), _) => format!("{} µs", format::micros_f64(figure)),
         (None, why) => {

@@ -1,7 +1,7 @@
 //! A setting that can be tried, and its traits besides its writes.
 
 use punctual_core::Nanos;
-use punctual_host::journal::record::Write;
+use punctual_host::journal::record::KernelWrite;
 use punctual_stats::tune::{Candidate, Risk};
 use serde::{Deserialize, Serialize};
 
@@ -15,7 +15,7 @@ pub struct Setting {
     /// The source of that statement.
     pub source: String,
     /// The writes that set it.
-    pub writes: Vec<Write>,
+    pub writes: Vec<KernelWrite>,
     /// The words on the kernel's command line if the setting needs a boot; else empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub boot: String,
@@ -103,7 +103,8 @@ pub fn known() -> impl Iterator<Item = &'static str> {
 impl Setting {
     /// The value to try, in words: one file with its value, or a count.
     pub fn value(&self) -> String {
-        let is_same = |write: &&Write| self.writes.first().is_some_and(|w| w.new == write.new);
+        let is_same =
+            |write: &&KernelWrite| self.writes.first().is_some_and(|w| w.new == write.new);
         let same = self.writes.iter().filter(is_same).count();
         match self.writes.as_slice() {
             [] => self.boot.clone(),

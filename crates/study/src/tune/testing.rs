@@ -1,14 +1,14 @@
 //! A machine of files in memory, whose tuning can be killed at any change, and blocks that depend
 //! on the settings.
 
-use super::blocks::{Blocks, Measured};
+use super::blocks::{BlockMeasurement, BlockRunner};
 use super::cost::Throughput;
-use super::directory::Spec;
+use super::directory::TuningSpec;
 use super::setting::Setting;
 use punctual_core::Nanos;
 use punctual_host::files::{FileError, Files};
-use punctual_host::journal::record::Write;
-use punctual_host::journal::{Lock, Store};
+use punctual_host::journal::record::KernelWrite;
+use punctual_host::journal::{JournalLock, Store};
 use punctual_session::exit::Failure;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -126,8 +126,8 @@ impl Store for World {
     fn place(&self) -> String {
         "memory".to_owned()
     }
-    fn lock(&self) -> io::Result<Option<Lock>> {
-        Ok(Some(Lock::none()))
+    fn lock(&self) -> io::Result<Option<JournalLock>> {
+        Ok(Some(JournalLock::none()))
     }
     fn names(&self) -> io::Result<Vec<String>> {
         Ok(self.journals.borrow().keys().cloned().collect())
@@ -166,7 +166,7 @@ impl Store for World {
 }
 
 /// Blocks of 10 s whose figure depends on the real settings, and on their number.
-pub struct Scripted<'a> {
+pub struct ScriptedBlocks<'a> {
     pub world: &'a World,
     pub settings: &'a [Setting],
     /// The factor of each setting.
@@ -176,8 +176,8 @@ pub struct Scripted<'a> {
     pub interrupted_at: Option<u64>,
 }
 
-impl Blocks for Scripted<'_> {
-    fn measure(&mut self, number: u64, on: &[bool]) -> Result<Measured, Failure> {
+impl BlockRunner for ScriptedBlocks<'_> {
+    fn measure(&mut self, number: u64, on: &[bool]) -> Result<BlockMeasurement, Failure> {
         // During the block, and after it before it is stored.
         self.world.fate.meet();
         if self.interrupted_at == Some(number) {
@@ -197,7 +197,7 @@ impl Blocks for Scripted<'_> {
         figure *= 1.0 + 0.04 * (noise as f64 / f64::from(1 << 24) - 0.5);
         self.elapsed += Nanos::from_secs(10);
         self.world.fate.meet();
-        Ok(Measured { figure: Some(figure), why: None })
+        Ok(BlockMeasurement { figure: Some(figure), why: None })
     }
     fn throughput(&mut self, _: &[String], time: Nanos) -> Result<Throughput, Failure> {
         self.elapsed += time;
@@ -231,16 +231,16 @@ pub fn setting(name: &str, writes: &[(&str, &str, &str)]) -> Setting {
         source: String::new(),
         writes: writes
             .iter()
-            .map(|(path, old, new)| Write::new(path, (*old).into(), new))
+            .map(|(path, old, new)| KernelWrite::new(path, (*old).into(), new))
             .collect(),
         boot: String::new(),
     }
 }
 
 /// The request of a tuning with these.
-pub fn spec(settings: Vec<Setting>, seconds: i64) -> Spec {
-    Spec {
-        version: Spec::version(),
+pub fn spec(settings: Vec<Setting>, seconds: i64) -> TuningSpec {
+    TuningSpec {
+        version: TuningSpec::version(),
         experiment: "loop".to_owned(),
         figure: "p99.9".to_owned(),
         require: Some("p99.9 < 80us".to_owned()),

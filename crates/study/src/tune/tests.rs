@@ -1,15 +1,15 @@
 //! Tunings of a machine in memory: their findings, their leftovers, and resuming.
 
 use super::apply;
-use super::changes::Changes;
-use super::directory::{Directory, Spec};
-use super::offer::{Choice, offer};
-use super::persistent::{Reader, files};
-use super::run::{Ended, tried_once, tune};
+use super::changes::MachineChanges;
+use super::directory::{TuneDirectory, TuningSpec};
+use super::offer::{SettingChoice, offer};
+use super::persistent::{SettingReader, files};
+use super::run::{TuneResult, tried_once, tune};
 use super::setting::{Setting, traits};
-use super::testing::{Killed, Scripted, World, setting, spec};
+use super::testing::{Killed, ScriptedBlocks, World, setting, spec};
 use punctual_bundle::summary::VerdictWord;
-use punctual_bundle::tune::{Answer, TuningEnd};
+use punctual_bundle::tune::{TuneAnswer, TuningEnd};
 use punctual_core::Nanos;
 use punctual_host::check::rules;
 use punctual_host::files::Root;
@@ -46,18 +46,22 @@ fn place() -> tempfile::TempDir {
     tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).expect("a directory")
 }
 
-fn tuned(world: &World, directory: &Directory, spec: &Spec) -> Result<Ended, Failure> {
+fn tuned(
+    world: &World,
+    directory: &TuneDirectory,
+    spec: &TuningSpec,
+) -> Result<TuneResult, Failure> {
     interrupted(world, directory, spec, None)
 }
 
 fn interrupted(
     world: &World,
-    directory: &Directory,
-    spec: &Spec,
+    directory: &TuneDirectory,
+    spec: &TuningSpec,
     interrupted_at: Option<u64>,
-) -> Result<Ended, Failure> {
-    let changes = Changes { files: world, store: world };
-    let mut blocks = Scripted {
+) -> Result<TuneResult, Failure> {
+    let changes = MachineChanges { files: world, store: world };
+    let mut blocks = ScriptedBlocks {
         world,
         settings: &spec.settings,
         effects: &EFFECTS,
@@ -67,7 +71,7 @@ fn interrupted(
     tune(Some(&changes), directory, spec, &mut blocks, &Silent)
 }
 
-fn whole(ended: Result<Ended, Failure>) -> Ended {
+fn whole(ended: Result<TuneResult, Failure>) -> TuneResult {
     let ended = ended.unwrap_or_else(|why| panic!("{}", why.render(false)));
     assert!(ended.broken.is_none());
     ended
@@ -77,10 +81,10 @@ fn whole(ended: Result<Ended, Failure>) -> Ended {
 fn a_tuning_finds_helpful_settings_and_restores_the_machine() {
     let (world, spec, place) = (world(), spec(settings(), 3_600), place());
     let before = world.settings();
-    let directory = Directory::create(&place.path().join("t"), b"", &spec).unwrap();
+    let directory = TuneDirectory::create(&place.path().join("t"), b"", &spec).unwrap();
     let found = whole(tuned(&world, &directory, &spec)).document;
-    let answers: Vec<Answer> = found.settings.iter().map(|setting| setting.answer).collect();
-    assert_eq!(answers, [Answer::Better, Answer::NoEffect, Answer::Worse]);
+    let answers: Vec<TuneAnswer> = found.settings.iter().map(|setting| setting.answer).collect();
+    assert_eq!(answers, [TuneAnswer::Better, TuneAnswer::NoEffect, TuneAnswer::Worse]);
     assert_eq!(
         (found.ended, found.recommended),
         (TuningEnd::Complete, vec!["packet-steering".into()])
@@ -100,14 +104,14 @@ fn the_cost_of_the_recommended_set_is_measured() {
     let mut spec = spec(settings(), 3_600);
     spec.cost = Some(vec!["make".to_owned(), "all of it".to_owned()]);
     let (world, place) = (world(), place());
-    let directory = Directory::create(&place.path().join("t"), b"", &spec).unwrap();
+    let directory = TuneDirectory::create(&place.path().join("t"), b"", &spec).unwrap();
     let found = whole(tuned(&world, &directory, &spec)).document;
     let cost = found.set.and_then(|set| set.cost).expect("it was asked");
     let ratio = cost.effect.expect("enough pairs");
     // One setting is kept, and costs a tenth.
     assert!(ratio.interval[0] < 0.9 && 0.9 < ratio.interval[1], "{ratio:?}");
     assert!(ratio.ratio > 0.88 && ratio.ratio < 0.92, "{ratio:?}");
-    assert_eq!((cost.answer, cost.command.as_str()), (Answer::Worse, "make 'all of it'"));
+    assert_eq!((cost.answer, cost.command.as_str()), (TuneAnswer::Worse, "make 'all of it'"));
     // The cost covers the last comparison alone, and a block lacks it if the command failed.
     let (blocks, _) = directory.replay(&spec).unwrap();
     let with = |purpose: &str| {
@@ -118,7 +122,7 @@ fn the_cost_of_the_recommended_set_is_measured() {
     assert!(with("confirm") >= 10, "{}", with("confirm"));
     // Without a command there is no cost.
     let (other, spec) = (place.path().join("u"), super::testing::spec(settings(), 3_600));
-    let directory = Directory::create(&other, b"", &spec).unwrap();
+    let directory = TuneDirectory::create(&other, b"", &spec).unwrap();
     let found = whole(tuned(&world, &directory, &spec)).document;
     assert_eq!(found.set.and_then(|set| set.cost), None);
 }
@@ -133,14 +137,14 @@ fn a_tuning_killed_at_any_step_is_reverted_and_can_be_resumed() {
     let spec = spec(settings(), 340);
     let before = world().settings();
     let (whole_world, first) = (world(), place());
-    let directory = Directory::create(&first.path().join("t"), b"", &spec).unwrap();
+    let directory = TuneDirectory::create(&first.path().join("t"), b"", &spec).unwrap();
     let found = whole(tuned(&whole_world, &directory, &spec)).document;
     let steps = whole_world.fate.count.get();
     assert!(steps > 100, "{steps}");
     for survived in 0..steps {
         let (world, place) = (world(), place());
         let path = place.path().join("t");
-        let directory = Directory::create(&path, b"", &spec).unwrap();
+        let directory = TuneDirectory::create(&path, b"", &spec).unwrap();
         world.fate.left.set(Some(survived));
         let killed = catch_unwind(AssertUnwindSafe(|| tuned(&world, &directory, &spec)));
         let Err(killed) = killed else { panic!("it survived step {survived}") };
@@ -153,7 +157,7 @@ fn a_tuning_killed_at_any_step_is_reverted_and_can_be_resumed() {
             assert!(undone.is_complete(), "step {survived}: {undone:?}");
             assert_eq!((world.settings(), world.journals()), (before.clone(), 0), "{survived}");
         }
-        let (directory, again) = Directory::open(&path).unwrap();
+        let (directory, again) = TuneDirectory::open(&path).unwrap();
         assert_eq!(again, spec);
         if !survived.is_multiple_of(RESUMED) {
             directory.replay(&spec).unwrap();
@@ -170,7 +174,7 @@ fn a_tuning_killed_at_any_step_is_reverted_and_can_be_resumed() {
 fn an_interrupted_tuning_restores_the_machine() {
     let (world, spec, place) = (world(), spec(settings(), 600), place());
     let before = world.settings();
-    let directory = Directory::create(&place.path().join("t"), b"", &spec).unwrap();
+    let directory = TuneDirectory::create(&place.path().join("t"), b"", &spec).unwrap();
     let ended = interrupted(&world, &directory, &spec, Some(14)).unwrap();
     assert_eq!(ended.document.ended, TuningEnd::Interrupted);
     assert_eq!((ended.document.blocks, ended.broken.map(|why| why.exit)), (13, Some(Exit::Failed)));
@@ -184,7 +188,7 @@ fn settings_that_the_kernel_refuses_are_excluded_before_measuring() {
     let mut world = world();
     world.refusing = vec![KSM.to_owned(), RPS[1].to_owned()];
     let before = world.settings();
-    let changes = Changes { files: &world, store: &world };
+    let changes = MachineChanges { files: &world, store: &world };
     let kept = tried_once(&changes, spec(settings(), 600)).unwrap();
     let names: Vec<&str> = kept.settings.iter().map(|setting| setting.name.as_str()).collect();
     assert_eq!(names, ["packet-steering", "stat"]);
@@ -199,7 +203,7 @@ fn settings_that_the_kernel_refuses_are_excluded_before_measuring() {
 #[test]
 fn a_setting_changed_by_another_program_is_reported_and_kept() {
     let world = world();
-    let changes = Changes { files: &world, store: &world };
+    let changes = MachineChanges { files: &world, store: &world };
     changes.set(&[&settings()[1]]).unwrap();
     world.put(STAT, "7");
     let why = changes.restore().unwrap_err().render(false);
@@ -210,7 +214,7 @@ fn a_setting_changed_by_another_program_is_reported_and_kept() {
 #[test]
 fn two_tunings_at_a_time_are_refused() {
     let world = world();
-    let changes = Changes { files: &world, store: &world };
+    let changes = MachineChanges { files: &world, store: &world };
     changes.set(&[&settings()[1]]).unwrap();
     // The first still runs.
     let first = world.files.borrow()["/proc/100/stat"].clone();
@@ -225,21 +229,21 @@ fn two_tunings_at_a_time_are_refused() {
 #[test]
 fn a_tuning_is_not_resumed_if_the_machine_was_changed() {
     let (world, spec, place) = (world(), spec(settings(), 600), place());
-    let directory = Directory::create(&place.path().join("t"), b"", &spec).unwrap();
+    let directory = TuneDirectory::create(&place.path().join("t"), b"", &spec).unwrap();
     world.put(KSM, "2");
     let why = tuned(&world, &directory, &spec).err().expect("a failure").render(false);
     assert!(why.contains("/sys/kernel/mm/ksm/run holds `2`; it held `1`"), "{why}");
     assert_eq!(world.settings()[KSM], "2\n");
-    assert!(Directory::open(&place.path().join("other")).is_err());
-    let again = Directory::create(&place.path().join("t"), b"", &spec);
+    assert!(TuneDirectory::open(&place.path().join("other")).is_err());
+    let again = TuneDirectory::create(&place.path().join("t"), b"", &spec);
     assert!(again.err().is_some_and(|why| why.render(false).contains("--resume")));
 }
 
 /// A machine with every kind of file that a setting can write.
-fn kept() -> (Spec, punctual_bundle::tune::TuningDocument) {
+fn kept() -> (TuningSpec, punctual_bundle::tune::TuningDocument) {
     let (world, place) = (world(), place());
     let spec = spec(settings(), 3_600);
-    let directory = Directory::create(&place.path().join("t"), b"", &spec).unwrap();
+    let directory = TuneDirectory::create(&place.path().join("t"), b"", &spec).unwrap();
     let mut found = whole(tuned(&world, &directory, &spec)).document;
     let mut all = settings();
     all.push(setting("irq-affinity", &[("/proc/irq/24/smp_affinity_list", "0-3", "0-1")]));
@@ -251,7 +255,7 @@ fn kept() -> (Spec, punctual_bundle::tune::TuningDocument) {
     found.recommended = all.iter().map(|setting| setting.name.clone()).collect();
     // Rounds figures of the scripted blocks to readable digits.
     found.settings.iter_mut().for_each(|setting| setting.effect = None);
-    (Spec { settings: all, ..spec }, found)
+    (TuningSpec { settings: all, ..spec }, found)
 }
 
 #[test]
@@ -266,8 +270,8 @@ fn recommended_settings_are_written_as_boot_configuration() {
         let not_kept = all.not_kept.iter().map(|why| format!("not kept: {why}\n"));
         files.chain(not_kept).collect::<String>()
     };
-    insta::assert_snapshot!("for_the_system", text(Reader::System));
-    insta::assert_snapshot!("for_tuned", text(Reader::Tuned));
+    insta::assert_snapshot!("for_the_system", text(SettingReader::System));
+    insta::assert_snapshot!("for_tuned", text(SettingReader::Tuned));
 }
 
 #[test]
@@ -275,8 +279,11 @@ fn undo_removes_applied_files_unless_they_were_changed() {
     let (spec, found) = kept();
     let (place, root) = (place(), place());
     let path = place.path().join("t");
-    let directory = Directory::create(&path, b"", &spec).unwrap();
-    assert!(apply::apply(&path, root.path(), Reader::System).is_err(), "nothing was found yet");
+    let directory = TuneDirectory::create(&path, b"", &spec).unwrap();
+    assert!(
+        apply::apply(&path, root.path(), SettingReader::System).is_err(),
+        "nothing was found yet"
+    );
     directory.write(&found).unwrap();
     drop(directory);
     let sysctl = root.path().join("etc/sysctl.d");
@@ -287,20 +294,20 @@ fn undo_removes_applied_files_unless_they_were_changed() {
         all
     };
     let before = names();
-    let report = apply::apply(&path, root.path(), Reader::System).unwrap();
+    let report = apply::apply(&path, root.path(), SettingReader::System).unwrap();
     assert_eq!((report.done.len(), report.not_done.len()), (5, 2), "{report:?}");
-    assert!(apply::apply(&path, root.path(), Reader::System).is_err(), "twice");
+    assert!(apply::apply(&path, root.path(), SettingReader::System).is_err(), "twice");
     assert!(apply::undo(&path).unwrap().not_done.is_empty());
     assert_eq!(names(), before);
     assert!(apply::undo(&path).is_err(), "nothing is applied any more");
     // A setting changed by hand stays, and so does one that is in force already.
-    apply::apply(&path, root.path(), Reader::System).unwrap();
+    apply::apply(&path, root.path(), SettingReader::System).unwrap();
     std::fs::write(sysctl.join("90-punctual-tune.conf"), "vm.stat_interval = 10\n").unwrap();
     let report = apply::undo(&path).unwrap();
     assert!(report.not_done[0].ends_with("was changed since: it stays"), "{report:?}");
     assert_eq!(walk(root.path()).iter().filter(|path| path.is_file()).count(), 1);
     std::fs::remove_file(path.join("applied.json")).unwrap();
-    let why = apply::apply(&path, root.path(), Reader::System).unwrap_err().render(false);
+    let why = apply::apply(&path, root.path(), SettingReader::System).unwrap_err().render(false);
     assert!(why.contains("is there already"), "{why}");
 }
 
@@ -358,7 +365,7 @@ fn an_unknown_setting_is_refused_with_a_suggestion() {
     let choose = |only: &[&str], without: &[&str]| {
         let own = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
         let mut offered = offered.clone();
-        offered.choose(&Choice { only: own(only), without: own(without) })?;
+        offered.choose(&SettingChoice { only: own(only), without: own(without) })?;
         Ok::<_, Failure>(offered)
     };
     let all = choose(&[], &[]).unwrap_or_else(|why| panic!("{}", why.render(false)));

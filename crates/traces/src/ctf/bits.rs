@@ -1,11 +1,11 @@
 //! Reads the bits of a packet by a layout.
 
-use super::layout::{Count, Layout, Number};
+use super::layout::{ElementCount, IntegerLayout, PacketStep};
 use crate::bytes::ByteOrder;
 
 /// A number or a text.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub(super) enum Value {
+pub(super) enum CtfValue {
     #[default]
     None,
     Number(i64),
@@ -13,10 +13,10 @@ pub(super) enum Value {
     Text(u64, u64),
 }
 
-impl Value {
+impl CtfValue {
     pub(super) fn number(self) -> Option<i64> {
         match self {
-            Value::Number(number) => Some(number),
+            CtfValue::Number(number) => Some(number),
             _ => None,
         }
     }
@@ -24,7 +24,7 @@ impl Value {
 
 /// Why reading stops.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Stop {
+pub(super) enum ReadStop {
     /// More bytes are needed than available.
     Further,
     /// It exceeds the packet, or contradicts the metadata.
@@ -43,56 +43,65 @@ pub(super) struct Bits<'a> {
 }
 
 impl<'a> Bits<'a> {
-    pub(super) fn read(&mut self, layout: &Layout, values: &mut [Value]) -> Result<(), Stop> {
+    pub(super) fn read(
+        &mut self,
+        layout: &PacketStep,
+        values: &mut [CtfValue],
+    ) -> Result<(), ReadStop> {
         match layout {
-            Layout::Number { form, place } => {
+            PacketStep::Number { form, place } => {
                 self.align(form.align);
-                values[*place as usize] = Value::Number(self.number(*form)?);
+                values[*place as usize] = CtfValue::Number(self.number(*form)?);
             }
-            Layout::Skipped { bits, align } => {
+            PacketStep::Skipped { bits, align } => {
                 self.align(*align);
                 self.pass(*bits)?;
             }
-            Layout::Text { place } => {
+            PacketStep::Text { place } => {
                 self.align(8);
                 let rest = self.rest();
                 let length = rest.iter().position(|byte| *byte == 0).ok_or_else(|| {
                     let all = self.from + self.bytes.len() as u64 * 8 >= self.end;
-                    if all { Stop::Broken } else { Stop::Further }
+                    if all { ReadStop::Broken } else { ReadStop::Further }
                 })?;
                 let from = self.at / 8;
-                values[*place as usize] = Value::Text(from, from + length as u64);
+                values[*place as usize] = CtfValue::Text(from, from + length as u64);
                 self.pass(length as u64 * 8 + 8)?;
             }
-            Layout::Characters { count, place } => {
+            PacketStep::Characters { count, place } => {
                 self.align(8);
                 let from = self.at / 8;
                 let count = counted(*count, values)?;
-                self.pass(count.checked_mul(8).ok_or(Stop::Broken)?)?;
-                values[*place as usize] = Value::Text(from, from + count);
+                self.pass(count.checked_mul(8).ok_or(ReadStop::Broken)?)?;
+                values[*place as usize] = CtfValue::Text(from, from + count);
             }
-            Layout::Struct { align, fields } => {
+            PacketStep::Struct { align, fields } => {
                 self.align(*align);
                 for field in fields {
                     self.read(field, values)?;
                 }
             }
-            Layout::Array { element, count } => self.array(element, *count, values)?,
-            Layout::Variant { tag, cases } => {
-                let tag = values[*tag as usize].number().ok_or(Stop::Broken)?;
+            PacketStep::Array { element, count } => self.array(element, *count, values)?,
+            PacketStep::Variant { tag, cases } => {
+                let tag = values[*tag as usize].number().ok_or(ReadStop::Broken)?;
                 let is_of = |(first, last): &(i64, i64)| (*first..=*last).contains(&tag);
                 let case = cases.iter().find(|(ranges, _)| ranges.iter().any(is_of));
-                self.read(&case.ok_or(Stop::Broken)?.1, values)?;
+                self.read(&case.ok_or(ReadStop::Broken)?.1, values)?;
             }
         }
         Ok(())
     }
 
-    fn array(&mut self, element: &Layout, count: Count, values: &mut [Value]) -> Result<(), Stop> {
+    fn array(
+        &mut self,
+        element: &PacketStep,
+        count: ElementCount,
+        values: &mut [CtfValue],
+    ) -> Result<(), ReadStop> {
         let count = counted(count, values)?;
         self.align(element.align());
-        if let Layout::Skipped { bits, .. } = element {
-            return self.pass(bits.checked_mul(count).ok_or(Stop::Broken)?);
+        if let PacketStep::Skipped { bits, .. } = element {
+            return self.pass(bits.checked_mul(count).ok_or(ReadStop::Broken)?);
         }
         for _ in 0..count {
             let before = self.at;
@@ -110,10 +119,10 @@ impl<'a> Bits<'a> {
     }
 
     /// Skips bits, which must exist.
-    fn pass(&mut self, bits: u64) -> Result<(), Stop> {
-        let to = self.at.checked_add(bits).filter(|to| *to <= self.end).ok_or(Stop::Broken)?;
+    fn pass(&mut self, bits: u64) -> Result<(), ReadStop> {
+        let to = self.at.checked_add(bits).filter(|to| *to <= self.end).ok_or(ReadStop::Broken)?;
         if to > self.from + self.bytes.len() as u64 * 8 {
-            return Err(Stop::Further);
+            return Err(ReadStop::Further);
         }
         self.at = to;
         Ok(())
@@ -127,7 +136,7 @@ impl<'a> Bits<'a> {
         self.bytes.get(from..to).unwrap_or_default()
     }
 
-    fn number(&mut self, form: Number) -> Result<i64, Stop> {
+    fn number(&mut self, form: IntegerLayout) -> Result<i64, ReadStop> {
         if form.size == 0 {
             return self.groups(form.signed);
         }
@@ -149,7 +158,7 @@ impl<'a> Bits<'a> {
 
     /// Groups of seven bits, the lowest first; the highest bit of a byte is set if more follow
     /// (LEB128).
-    fn groups(&mut self, signed: bool) -> Result<i64, Stop> {
+    fn groups(&mut self, signed: bool) -> Result<i64, ReadStop> {
         let (mut number, mut size) = (0, 0);
         loop {
             let at = self.at;
@@ -161,7 +170,7 @@ impl<'a> Bits<'a> {
                 break;
             }
             if size >= 64 {
-                return Err(Stop::Broken);
+                return Err(ReadStop::Broken);
             }
         }
         let unused = 64u32.saturating_sub(size);
@@ -182,12 +191,12 @@ impl<'a> Bits<'a> {
     }
 }
 
-fn counted(count: Count, values: &[Value]) -> Result<u64, Stop> {
+fn counted(count: ElementCount, values: &[CtfValue]) -> Result<u64, ReadStop> {
     match count {
-        Count::Fixed(count) => Ok(count),
-        Count::At(place) => {
+        ElementCount::Fixed(count) => Ok(count),
+        ElementCount::At(place) => {
             let number = values[place as usize].number();
-            number.and_then(|number| u64::try_from(number).ok()).ok_or(Stop::Broken)
+            number.and_then(|number| u64::try_from(number).ok()).ok_or(ReadStop::Broken)
         }
     }
 }
@@ -207,31 +216,31 @@ mod tests {
         let big = (2u32 << 27 | 0x123456).to_be_bytes();
         for (bytes, order) in [(little, ByteOrder::Little), (big, ByteOrder::Big)] {
             let mut bits = bits(&bytes);
-            let form = |size| Number { size, align: 1, signed: false, order };
+            let form = |size| IntegerLayout { size, align: 1, signed: false, order };
             assert_eq!(bits.number(form(5)), Ok(2));
             assert_eq!(bits.number(form(27)), Ok(0x123456));
-            assert_eq!(bits.number(form(1)), Err(Stop::Broken));
+            assert_eq!(bits.number(form(1)), Err(ReadStop::Broken));
         }
     }
 
     #[test]
     fn reading_beyond_the_buffer_asks_for_more_bytes() {
-        let form = Number { size: 16, align: 8, signed: true, order: ByteOrder::Little };
+        let form = IntegerLayout { size: 16, align: 8, signed: true, order: ByteOrder::Little };
         let mut part = Bits { bytes: b"\xff\xff\x01", from: 0, at: 0, end: 40 };
         assert_eq!(part.number(form), Ok(-1));
-        assert_eq!(part.number(form), Err(Stop::Further));
-        let mut values = [Value::None; 2];
-        let text = Layout::Text { place: 0 };
-        assert_eq!(part.read(&text, &mut values), Err(Stop::Further));
+        assert_eq!(part.number(form), Err(ReadStop::Further));
+        let mut values = [CtfValue::None; 2];
+        let text = PacketStep::Text { place: 0 };
+        assert_eq!(part.read(&text, &mut values), Err(ReadStop::Further));
         part.end = 24;
-        assert_eq!(part.read(&text, &mut values), Err(Stop::Broken));
+        assert_eq!(part.read(&text, &mut values), Err(ReadStop::Broken));
         let mut whole = bits(b"ab\0cd");
         whole.read(&text, &mut values).unwrap();
-        let rest = Layout::Characters { count: Count::Fixed(2), place: 1 };
+        let rest = PacketStep::Characters { count: ElementCount::Fixed(2), place: 1 };
         whole.read(&rest, &mut values).unwrap();
-        assert_eq!(values, [Value::Text(0, 2), Value::Text(3, 5)]);
-        let nothing = Box::new(Layout::Struct { align: 1, fields: Vec::new() });
-        let many = Layout::Array { element: nothing, count: Count::Fixed(u64::MAX) };
+        assert_eq!(values, [CtfValue::Text(0, 2), CtfValue::Text(3, 5)]);
+        let nothing = Box::new(PacketStep::Struct { align: 1, fields: Vec::new() });
+        let many = PacketStep::Array { element: nothing, count: ElementCount::Fixed(u64::MAX) };
         assert_eq!(whole.read(&many, &mut values), Ok(()));
     }
 }

@@ -1,7 +1,7 @@
 //! The classes of streams and events, as declared in the metadata.
 
-use super::event::Event;
-use super::layout::{Compiler, Layout};
+use super::event::CtfEvent;
+use super::layout::{Compiler, PacketStep};
 use super::types::Metadata;
 use crate::TraceError;
 use crate::decoder::Decoder;
@@ -10,12 +10,12 @@ use std::collections::{BTreeMap, HashMap};
 /// The layouts of a trace's packets and events.
 #[derive(Debug)]
 pub(super) struct Classes {
-    pub(super) packet_header: Layout,
+    pub(super) packet_header: PacketStep,
     pub(super) magic: Option<u32>,
     pub(super) stream_id: Option<u32>,
     pub(super) instance: Option<u32>,
     pub(super) streams: BTreeMap<u64, StreamClass>,
-    pub(super) events: HashMap<(u64, u64), Event>,
+    pub(super) events: HashMap<(u64, u64), CtfEvent>,
     /// The number of values of the largest event.
     pub(super) places: usize,
     /// Ticks of the clock per second.
@@ -28,9 +28,9 @@ pub(super) struct Classes {
 /// The parts of a stream, with the indices of their numbers.
 #[derive(Debug)]
 pub(super) struct StreamClass {
-    pub(super) packet_context: Layout,
-    pub(super) event_header: Layout,
-    pub(super) event_context: Layout,
+    pub(super) packet_context: PacketStep,
+    pub(super) event_header: PacketStep,
+    pub(super) event_context: PacketStep,
     /// The index of an event's first value.
     pub(super) header_from: usize,
     pub(super) begin: Option<u32>,
@@ -107,7 +107,7 @@ impl Classes {
                 compiler.part("event.fields", event.fields.as_ref(), &mut budget)?;
             classes.places = classes.places.max(compiler.places as usize);
             let seen = [&of_fields, &of_context, shared];
-            let of = Event::new(&event.name, context, fields, seen, metadata, decoder);
+            let of = CtfEvent::new(&event.name, context, fields, seen, metadata, decoder);
             classes.events.insert((event.stream, event.id), of);
         }
         Ok(classes)

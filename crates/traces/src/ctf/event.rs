@@ -1,11 +1,11 @@
 //! Converts the fields of an event to the values that its meaning needs.
 
-use super::bits::Value;
-use super::layout::{Layout, Seen};
-use super::names::{Known, known};
+use super::bits::CtfValue;
+use super::layout::{NamedStructure, PacketStep};
+use super::names::{EventMeaning, known};
 use super::types::Metadata;
 use crate::decoder::{Decoder, Head};
-use crate::meaning::{Form, Meaning, SLOTS, Values, tid};
+use crate::meaning::{FieldEncoding, Meaning, SLOTS, Values, tid};
 use crate::task_state::StateBits;
 use punctual_core::MAX_RT_PRIO;
 use punctual_core::event::Tid;
@@ -13,10 +13,10 @@ use std::collections::{HashMap, VecDeque};
 
 /// The events of one id.
 #[derive(Debug)]
-pub(super) struct Event {
-    pub(super) context: Layout,
-    pub(super) fields: Layout,
-    known: Known,
+pub(super) struct CtfEvent {
+    pub(super) context: PacketStep,
+    pub(super) fields: PacketStep,
+    known: EventMeaning,
     /// Its index in the decoder; `None` beyond the limit.
     place: Option<usize>,
     slots: [Option<u32>; SLOTS],
@@ -32,7 +32,7 @@ pub(super) struct Event {
 
 /// The state of the machine while its events are read.
 #[derive(Debug)]
-pub(super) struct Machine {
+pub(super) struct CtfMachine {
     state: StateBits,
     /// The running task of each CPU.
     pub(super) running: HashMap<u16, Tid>,
@@ -44,26 +44,26 @@ pub(super) struct Machine {
 const MOST_TASKS: usize = 1 << 20;
 const MOST_CPUS: usize = 1 << 14;
 
-impl Event {
+impl CtfEvent {
     /// `seen` are its own fields, its context, and that of all events of its stream.
     pub(super) fn new(
         name: &str,
-        context: Layout,
-        fields: Layout,
-        seen: [&Seen; 3],
+        context: PacketStep,
+        fields: PacketStep,
+        seen: [&NamedStructure; 3],
         metadata: &Metadata,
         decoder: &mut Decoder,
-    ) -> Event {
+    ) -> CtfEvent {
         let of_lttng = metadata.environment.get("tracer_name").is_none_or(|name| name != "perf");
         let [own, ..] = seen;
         let (system, shown, known) = known(name);
         let place = decoder.tracepoint(system.as_deref(), &shown);
         let any = |name: &str| match own.get(name) {
-            Some(Seen::Number(place, _) | Seen::Text(place)) => Some(*place),
+            Some(NamedStructure::Number(place, _) | NamedStructure::Text(place)) => Some(*place),
             _ => None,
         };
         let mut slots = [None; SLOTS];
-        if let Known::Meaning(meaning) = known {
+        if let EventMeaning::Meaning(meaning) = known {
             for (slot, of) in slots.iter_mut().zip(meaning.slots()) {
                 // In LTTng, `pid` is the process if `tid` exists, too.
                 let (threads, others): (Vec<&str>, Vec<&str>) =
@@ -79,26 +79,28 @@ impl Event {
             }
         }
         let numbers = own.fields().iter().filter_map(|(_, seen)| match seen {
-            Seen::Number(place, _) => Some(*place),
+            NamedStructure::Number(place, _) => Some(*place),
             _ => None,
         });
         let mut numbers = numbers.fuse();
         let ids = ["tid", "common_pid", "perf_tid"];
         let by_context = seen[1..].iter().find_map(|seen| seen.number("tid"));
         let task = match known {
-            Known::Task => [any("tid"), any("pid"), any("name")],
-            Known::Meaning(Meaning::Fork) if of_lttng => [any("child_tid"), any("child_pid"), None],
+            EventMeaning::Task => [any("tid"), any("pid"), any("name")],
+            EventMeaning::Meaning(Meaning::Fork) if of_lttng => {
+                [any("child_tid"), any("child_pid"), None]
+            }
             _ => [None; 3],
         };
-        Event {
+        CtfEvent {
             context,
             fields,
             place,
             slots,
             prio_from: if of_lttng { MAX_RT_PRIO.into() } else { 0 },
             call: match known {
-                Known::Call(_) => [numbers.next(), numbers.next()],
-                Known::ExitOfAny => [own.number("ret"), None],
+                EventMeaning::Call(_) => [numbers.next(), numbers.next()],
+                EventMeaning::ExitOfAny => [own.number("ret"), None],
                 _ => [None; 2],
             },
             tid: by_context.or_else(|| ids[1..].iter().find_map(|name| own.number(name))),
@@ -111,14 +113,15 @@ impl Event {
     /// Takes an event: `text` returns the bytes of a text.
     pub(super) fn take<'a>(
         &self,
-        values: &[Value],
-        text: impl Fn(Value) -> &'a [u8],
+        values: &[CtfValue],
+        text: impl Fn(CtfValue) -> &'a [u8],
         mut head: Head,
-        machine: &mut Machine,
+        machine: &mut CtfMachine,
         decoder: &mut Decoder,
         out: &mut VecDeque<punctual_core::Event>,
     ) {
-        let value = |place: Option<u32>| place.map_or(Value::None, |place| values[place as usize]);
+        let value =
+            |place: Option<u32>| place.map_or(CtfValue::None, |place| values[place as usize]);
         let number = |place: Option<u32>| value(place).number();
         let Some(place) = self.place else {
             decoder.unreadable += 1;
@@ -135,14 +138,14 @@ impl Event {
             decoder.comm(task, text(value(self.task[2])));
         }
         match &self.known {
-            Known::Meaning(meaning) => {
+            EventMeaning::Meaning(meaning) => {
                 let read = self.values(*meaning, &value, &text, machine);
                 decoder.take(place, *meaning, head, &read, out);
                 if let (Meaning::Switch, Some(next)) = (meaning, read.numbers[5].and_then(tid)) {
                     machine.runs(head.cpu, next);
                 }
             }
-            Known::Call(call) => {
+            EventMeaning::Call(call) => {
                 let mut read = Values::default();
                 read.numbers[1] = number(self.call[0]);
                 read.numbers[2] = number(self.call[1]);
@@ -152,7 +155,7 @@ impl Event {
                 }
                 decoder.take_call(place, None, &read, head, out);
             }
-            Known::ExitOfAny => {
+            EventMeaning::ExitOfAny => {
                 let entered = head.tid.and_then(|tid| machine.entered.remove(&tid));
                 let Some(entered) = entered else { return decoder.pass(place, head) };
                 let mut read = Values::default();
@@ -160,16 +163,16 @@ impl Event {
                 read.numbers[1] = number(self.call[0]);
                 decoder.take(place, Meaning::SyscallExit, head, &read, out);
             }
-            Known::Task | Known::Other => decoder.pass(place, head),
+            EventMeaning::Task | EventMeaning::Other => decoder.pass(place, head),
         }
     }
 
     fn values<'a>(
         &self,
         meaning: Meaning,
-        value: &impl Fn(Option<u32>) -> Value,
-        text: &impl Fn(Value) -> &'a [u8],
-        machine: &Machine,
+        value: &impl Fn(Option<u32>) -> CtfValue,
+        text: &impl Fn(CtfValue) -> &'a [u8],
+        machine: &CtfMachine,
     ) -> Values<'a> {
         let mut read = Values::default();
         for (slot, of) in meaning.slots().iter().enumerate() {
@@ -177,22 +180,26 @@ impl Event {
             let number = found.number();
             match of.form {
                 // The flags of a request in lttng-modules: RWBS_FLAG_WRITE is the first.
-                Form::Text if number.is_some_and(|flags| flags & 1 != 0) => read.texts[slot] = b"W",
-                Form::Comm | Form::Text => read.texts[slot] = text(found),
-                Form::State => read.state = number.map(|bits| machine.state.state(bits)),
-                Form::Number if of.names.ends_with("prio") => {
+                FieldEncoding::Text if number.is_some_and(|flags| flags & 1 != 0) => {
+                    read.texts[slot] = b"W"
+                }
+                FieldEncoding::Comm | FieldEncoding::Text => read.texts[slot] = text(found),
+                FieldEncoding::State => read.state = number.map(|bits| machine.state.state(bits)),
+                FieldEncoding::Number if of.names.ends_with("prio") => {
                     read.numbers[slot] = number.map(|prio| prio.saturating_add(self.prio_from));
                 }
-                Form::Number | Form::Pointer | Form::Device => read.numbers[slot] = number,
+                FieldEncoding::Number | FieldEncoding::Pointer | FieldEncoding::Device => {
+                    read.numbers[slot] = number
+                }
             }
         }
         read
     }
 }
 
-impl Machine {
-    pub(super) fn new(state: StateBits) -> Machine {
-        Machine { state, running: HashMap::new(), entered: HashMap::new() }
+impl CtfMachine {
+    pub(super) fn new(state: StateBits) -> CtfMachine {
+        CtfMachine { state, running: HashMap::new(), entered: HashMap::new() }
     }
 
     fn runs(&mut self, cpu: u16, task: Tid) {

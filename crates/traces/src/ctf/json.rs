@@ -3,7 +3,7 @@
 
 use super::broken;
 use super::types::{
-    Clock, EventType, Integer, Length, Metadata, Path, StreamType, Structure, Type,
+    ArrayLength, CtfClock, CtfType, EventType, Integer, Metadata, Path, StreamType, Structure,
 };
 use super::types::{MOST_ALIGN, MOST_DEPTH};
 use crate::TraceError;
@@ -56,7 +56,7 @@ pub(super) fn read(text: &str) -> Result<Metadata, TraceError> {
 struct Reader {
     metadata: Metadata,
     /// Names of field classes.
-    known: HashMap<String, Type>,
+    known: HashMap<String, CtfType>,
 }
 
 impl Default for Reader {
@@ -91,7 +91,7 @@ impl Reader {
                 let frequency = of.get("frequency").and_then(Value::as_u64);
                 let frequency =
                     frequency.filter(|ticks| *ticks > 0).ok_or("it has no frequency")?;
-                self.metadata.clock.get_or_insert(Clock { name, frequency });
+                self.metadata.clock.get_or_insert(CtfClock { name, frequency });
             }
             Some("data-stream-class") => {
                 let stream = StreamType {
@@ -117,14 +117,14 @@ impl Reader {
     }
 
     /// A class of fields, or the name of one.
-    fn class(&self, value: &Value) -> Read<Type> {
+    fn class(&self, value: &Value) -> Read<CtfType> {
         if let Value::String(name) = value {
             let known = self.known.get(name).cloned();
             return known.ok_or_else(|| format!("`{}` is not declared", name.escape_debug()));
         }
         let of = value.as_object().ok_or("a field class is not an object")?;
         let kind = word(of, "type").unwrap_or("without a type");
-        let text = Type::Integer(Integer { text: true, ..BYTE });
+        let text = CtfType::Integer(Integer { text: true, ..BYTE });
         let encoding = word(of, "encoding").is_none_or(|encoding| encoding == "utf-8");
         if kind.ends_with("-string") && !encoding {
             return Err("a text is not in UTF-8".to_owned());
@@ -133,16 +133,16 @@ impl Reader {
             "structure" => self.structure(of)?,
             "optional" => self.optional(of)?,
             "variant" => self.variant(of)?,
-            "null-terminated-string" => Type::Text,
+            "null-terminated-string" => CtfType::Text,
             "static-length-string" | "dynamic-length-string" => array(of, text)?,
-            "static-length-blob" | "dynamic-length-blob" => array(of, Type::Integer(BYTE))?,
+            "static-length-blob" | "dynamic-length-blob" => array(of, CtfType::Integer(BYTE))?,
             "static-length-array" | "dynamic-length-array" => {
                 let element = of.get("element-field-class").ok_or("an array has no elements")?;
                 aligned(of, array(of, self.class(element)?)?)?
             }
             kind if kind.starts_with("variable-length-") => {
                 let align = align(of, "alignment", 8)?;
-                Type::Integer(Integer { size: 0, align, ..integer(of, kind) })
+                CtfType::Integer(Integer { size: 0, align, ..integer(of, kind) })
             }
             kind if kind.starts_with("fixed-length-") => fixed(of, kind)?,
             kind => return Err(format!("fields `{}` are not read", kind.escape_debug())),
@@ -153,7 +153,7 @@ impl Reader {
         }
     }
 
-    fn structure(&self, of: &Object) -> Read<Type> {
+    fn structure(&self, of: &Object) -> Read<CtfType> {
         let members = of.get("member-classes").and_then(Value::as_array);
         let members = members.into_iter().flatten().map(|member| {
             let name = member.get("name").and_then(Value::as_str).ok_or("a field has no name")?;
@@ -162,24 +162,24 @@ impl Reader {
         });
         let fields = members.collect::<Read<Vec<_>>>()?;
         let align = align(of, "minimum-alignment", 1)?;
-        Ok(Type::Struct(Rc::new(Structure::new(align, fields))))
+        Ok(CtfType::Struct(Rc::new(Structure::new(align, fields))))
     }
 
     /// A field that is there if another one has certain values.
-    fn optional(&self, of: &Object) -> Read<Type> {
+    fn optional(&self, of: &Object) -> Read<CtfType> {
         let class = self.class(of.get("field-class").ok_or("it has no class of fields")?)?;
         let ranges = match of.get("selector-field-ranges") {
             Some(ranges) => read_ranges(ranges)?,
             None => vec![(i64::MIN, -1), (1, i64::MAX)],
         };
-        let nothing = Type::Struct(Rc::new(Structure::new(1, Vec::new())));
+        let nothing = CtfType::Struct(Rc::new(Structure::new(1, Vec::new())));
         let options = Structure::new(1, vec![(String::new(), class), (String::new(), nothing)]);
         let ranges = Rc::new(vec![ranges, vec![(i64::MIN, i64::MAX)]]);
         let tag = Some(path(of, "selector-field-location")?);
-        Ok(Type::Variant { tag, options: Rc::new(options), ranges: Some(ranges) })
+        Ok(CtfType::Variant { tag, options: Rc::new(options), ranges: Some(ranges) })
     }
 
-    fn variant(&self, of: &Object) -> Read<Type> {
+    fn variant(&self, of: &Object) -> Read<CtfType> {
         let (mut fields, mut ranges) = (Vec::new(), Vec::new());
         for option in of.get("options").and_then(Value::as_array).into_iter().flatten() {
             let name = option.get("name").and_then(Value::as_str).unwrap_or_default();
@@ -189,7 +189,7 @@ impl Reader {
         }
         let tag = Some(path(of, "selector-field-location")?);
         let options = Rc::new(Structure::new(1, fields));
-        Ok(Type::Variant { tag, options, ranges: Some(Rc::new(ranges)) })
+        Ok(CtfType::Variant { tag, options, ranges: Some(Rc::new(ranges)) })
     }
 }
 
@@ -243,7 +243,7 @@ fn named_role(role: &str) -> Option<&'static str> {
     })
 }
 
-fn fixed(of: &Object, kind: &str) -> Read<Type> {
+fn fixed(of: &Object, kind: &str) -> Read<CtfType> {
     let (size, align) = (number(of, "length", 0)?, align(of, "alignment", 1)?);
     let integer = integer(of, kind);
     let usual = match integer.order {
@@ -255,29 +255,29 @@ fn fixed(of: &Object, kind: &str) -> Read<Type> {
     }
     match (kind, size) {
         ("fixed-length-floating-point-number" | "fixed-length-bit-array", 65..=0xffff) => {
-            Ok(Type::Float { size: size as u32, align })
+            Ok(CtfType::Float { size: size as u32, align })
         }
         ("fixed-length-floating-point-number", 1..=64) => {
-            Ok(Type::Float { size: size as u32, align })
+            Ok(CtfType::Float { size: size as u32, align })
         }
-        (_, 1..=64) => Ok(Type::Integer(Integer { size: size as u32, align, ..integer })),
+        (_, 1..=64) => Ok(CtfType::Integer(Integer { size: size as u32, align, ..integer })),
         _ => Err("unsupported size".to_owned()),
     }
 }
 
-fn array(of: &Object, element: Type) -> Read<Type> {
+fn array(of: &Object, element: CtfType) -> Read<CtfType> {
     let length = match of.contains_key("length-field-location") {
-        true => Length::Of(path(of, "length-field-location")?),
-        false => Length::Fixed(number(of, "length", 0)?),
+        true => ArrayLength::Of(path(of, "length-field-location")?),
+        false => ArrayLength::Fixed(number(of, "length", 0)?),
     };
-    Ok(Type::Array(Rc::new(element), length))
+    Ok(CtfType::Array(Rc::new(element), length))
 }
 
 /// A class with an alignment of its own.
-fn aligned(of: &Object, class: Type) -> Read<Type> {
+fn aligned(of: &Object, class: CtfType) -> Read<CtfType> {
     Ok(match align(of, "minimum-alignment", 1)? {
         1 => class,
-        align => Type::Struct(Rc::new(Structure::new(align, vec![(String::new(), class)]))),
+        align => CtfType::Struct(Rc::new(Structure::new(align, vec![(String::new(), class)]))),
     })
 }
 

@@ -1,15 +1,15 @@
 //! Converts declared types to a sequence of reads: each number and text has an index.
 
-use super::types::{Integer, Length, Path, Ranges, Structure, Type};
+use super::types::{ArrayLength, CtfType, Integer, Path, Ranges, Structure};
 use crate::TraceError;
 use crate::bytes::ByteOrder;
 use std::rc::Rc;
 
 /// A step in reading a part of a packet.
 #[derive(Debug)]
-pub(super) enum Layout {
+pub(super) enum PacketStep {
     Number {
-        form: Number,
+        form: IntegerLayout,
         place: u32,
     },
     Skipped {
@@ -22,25 +22,25 @@ pub(super) enum Layout {
     },
     /// Characters, up to a NUL or the end.
     Characters {
-        count: Count,
+        count: ElementCount,
         place: u32,
     },
     Struct {
         align: u32,
-        fields: Vec<Layout>,
+        fields: Vec<PacketStep>,
     },
     Array {
-        element: Box<Layout>,
-        count: Count,
+        element: Box<PacketStep>,
+        count: ElementCount,
     },
     Variant {
         tag: u32,
-        cases: Vec<(Ranges, Layout)>,
+        cases: Vec<(Ranges, PacketStep)>,
     },
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Number {
+pub(super) struct IntegerLayout {
     pub(super) size: u32,
     pub(super) align: u32,
     pub(super) signed: bool,
@@ -48,7 +48,7 @@ pub(super) struct Number {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Count {
+pub(super) enum ElementCount {
     Fixed(u64),
     /// The number with this index.
     At(u32),
@@ -56,32 +56,34 @@ pub(super) enum Count {
 
 /// The structure below a name.
 #[derive(Clone, Debug)]
-pub(super) enum Seen {
+pub(super) enum NamedStructure {
     Number(u32, Option<Rc<Vec<(String, i64, i64)>>>),
     Text(u32),
-    Fields(Vec<(String, Seen)>),
+    Fields(Vec<(String, NamedStructure)>),
     Other,
 }
 
-impl Seen {
+impl NamedStructure {
     /// A field, whose name may have an underscore before it (CTF 1.8, C.1.2).
-    pub(super) fn get(&self, name: &str) -> Option<&Seen> {
-        let Seen::Fields(fields) = self else { return None };
-        let found = |(known, _): &&(String, Seen)| known.strip_prefix('_').unwrap_or(known) == name;
+    pub(super) fn get(&self, name: &str) -> Option<&NamedStructure> {
+        let NamedStructure::Fields(fields) = self else { return None };
+        let found = |(known, _): &&(String, NamedStructure)| {
+            known.strip_prefix('_').unwrap_or(known) == name
+        };
         fields.iter().find(found).map(|(_, seen)| seen)
     }
 
     pub(super) fn number(&self, name: &str) -> Option<u32> {
         match self.get(name) {
-            Some(Seen::Number(place, _)) => Some(*place),
+            Some(NamedStructure::Number(place, _)) => Some(*place),
             _ => None,
         }
     }
 
     /// The field below a path.
-    fn below(&self, path: &[String]) -> Option<&Seen> {
+    fn below(&self, path: &[String]) -> Option<&NamedStructure> {
         path.iter().try_fold(self, |seen, name| match seen {
-            Seen::Fields(fields) => {
+            NamedStructure::Fields(fields) => {
                 fields.iter().find(|(known, _)| known == name).map(|(_, seen)| seen)
             }
             _ => None,
@@ -89,9 +91,9 @@ impl Seen {
     }
 
     /// Its own numbers and texts in order.
-    pub(super) fn fields(&self) -> &[(String, Seen)] {
+    pub(super) fn fields(&self) -> &[(String, NamedStructure)] {
         match self {
-            Seen::Fields(fields) => fields,
+            NamedStructure::Fields(fields) => fields,
             _ => &[],
         }
     }
@@ -115,13 +117,13 @@ pub(super) struct Compiler {
     /// The names that are roles.
     named: &'static [&'static str],
     /// The parts so far: `stream.event.header`.
-    roots: Vec<(&'static str, Seen)>,
+    roots: Vec<(&'static str, NamedStructure)>,
     /// The current part.
     root: &'static str,
     /// The name of the current field.
     name: String,
     /// The open structures, outermost first, with their names.
-    open: Vec<(String, Vec<(String, Seen)>)>,
+    open: Vec<(String, Vec<(String, NamedStructure)>)>,
 }
 
 /// Names that are roles in CTF 1.8; in CTF 2, which states roles, the last alone.
@@ -168,10 +170,10 @@ impl Compiler {
     pub(super) fn part(
         &mut self,
         root: &'static str,
-        declared: Option<&Type>,
+        declared: Option<&CtfType>,
         budget: &mut usize,
-    ) -> Result<(Layout, Seen), TraceError> {
-        let nothing = Type::Struct(Rc::new(Structure { align: 1, ..Structure::default() }));
+    ) -> Result<(PacketStep, NamedStructure), TraceError> {
+        let nothing = CtfType::Struct(Rc::new(Structure { align: 1, ..Structure::default() }));
         self.root = root;
         self.roles.clear();
         let (layout, seen) = self.of(declared.unwrap_or(&nothing), budget)?;
@@ -179,30 +181,34 @@ impl Compiler {
         Ok((layout, seen))
     }
 
-    fn of(&mut self, declared: &Type, budget: &mut usize) -> Result<(Layout, Seen), TraceError> {
+    fn of(
+        &mut self,
+        declared: &CtfType,
+        budget: &mut usize,
+    ) -> Result<(PacketStep, NamedStructure), TraceError> {
         *budget += 1;
         if *budget > MOST_LAYOUTS || self.places > MOST_PLACES {
             return Err(super::broken(0, "it has too many fields"));
         }
         Ok(match declared {
-            Type::Integer(integer) => {
+            CtfType::Integer(integer) => {
                 let place = self.number(integer);
-                (self.layout(integer, place), Seen::Number(place, None))
+                (self.layout(integer, place), NamedStructure::Number(place, None))
             }
-            Type::Enum(integer, values) => {
+            CtfType::Enum(integer, values) => {
                 let place = self.number(integer);
-                (self.layout(integer, place), Seen::Number(place, Some(values.clone())))
+                (self.layout(integer, place), NamedStructure::Number(place, Some(values.clone())))
             }
-            Type::Float { size, align } => {
-                (Layout::Skipped { bits: (*size).into(), align: *align }, Seen::Other)
+            CtfType::Float { size, align } => {
+                (PacketStep::Skipped { bits: (*size).into(), align: *align }, NamedStructure::Other)
             }
-            Type::Text => {
+            CtfType::Text => {
                 let place = self.place();
-                (Layout::Text { place }, Seen::Text(place))
+                (PacketStep::Text { place }, NamedStructure::Text(place))
             }
-            Type::Struct(structure) => self.structure(structure, budget)?,
-            Type::Array(element, length) => self.array(element, length, budget)?,
-            Type::Variant { tag, options, ranges } => {
+            CtfType::Struct(structure) => self.structure(structure, budget)?,
+            CtfType::Array(element, length) => self.array(element, length, budget)?,
+            CtfType::Variant { tag, options, ranges } => {
                 self.variant(tag.as_ref(), options, ranges.as_deref(), budget)?
             }
         })
@@ -222,17 +228,17 @@ impl Compiler {
         place
     }
 
-    fn layout(&self, integer: &Integer, place: u32) -> Layout {
+    fn layout(&self, integer: &Integer, place: u32) -> PacketStep {
         let Integer { size, align, signed, order, .. } = *integer;
-        let form = Number { size, align, signed, order: order.unwrap_or(self.order) };
-        Layout::Number { form, place }
+        let form = IntegerLayout { size, align, signed, order: order.unwrap_or(self.order) };
+        PacketStep::Number { form, place }
     }
 
     fn structure(
         &mut self,
         structure: &Structure,
         budget: &mut usize,
-    ) -> Result<(Layout, Seen), TraceError> {
+    ) -> Result<(PacketStep, NamedStructure), TraceError> {
         self.open.push((std::mem::take(&mut self.name), Vec::new()));
         let mut fields = Vec::new();
         for (name, declared) in &structure.fields {
@@ -243,8 +249,8 @@ impl Compiler {
             }
         }
         let (_, seen) = self.open.pop().unwrap_or_default();
-        let align = fields.iter().map(Layout::align).max().unwrap_or(1).max(structure.align);
-        Ok((Layout::Struct { align, fields }, Seen::Fields(seen)))
+        let align = fields.iter().map(PacketStep::align).max().unwrap_or(1).max(structure.align);
+        Ok((PacketStep::Struct { align, fields }, NamedStructure::Fields(seen)))
     }
 
     /// A field of a structure, or an option of a variant, whose fields are found below its name.
@@ -252,12 +258,12 @@ impl Compiler {
         &mut self,
         name: &str,
         found_as: &str,
-        declared: &Type,
+        declared: &CtfType,
         budget: &mut usize,
-    ) -> Result<(Layout, Seen), TraceError> {
+    ) -> Result<(PacketStep, NamedStructure), TraceError> {
         self.name = found_as.to_owned();
         let (layout, seen) = self.of(declared, budget)?;
-        if let Seen::Number(place, _) = seen {
+        if let NamedStructure::Number(place, _) = seen {
             let named = self.named.iter().find(|role| **role == name.trim_start_matches('_'));
             self.roles.extend(named.map(|role| (*role, place)));
         }
@@ -266,42 +272,45 @@ impl Compiler {
 
     fn array(
         &mut self,
-        element: &Type,
-        length: &Length,
+        element: &CtfType,
+        length: &ArrayLength,
         budget: &mut usize,
-    ) -> Result<(Layout, Seen), TraceError> {
+    ) -> Result<(PacketStep, NamedStructure), TraceError> {
         let count = match length {
-            Length::Fixed(count) => Count::Fixed(*count),
-            Length::Of(path) => match self.find(path) {
-                Some(Seen::Number(place, _)) => Count::At(*place),
+            ArrayLength::Fixed(count) => ElementCount::Fixed(*count),
+            ArrayLength::Of(path) => match self.find(path) {
+                Some(NamedStructure::Number(place, _)) => ElementCount::At(*place),
                 _ => return Err(unknown(path)),
             },
         };
         match element {
-            Type::Integer(Integer { text: true, size: 8, align: 8, .. }) => {
+            CtfType::Integer(Integer { text: true, size: 8, align: 8, .. }) => {
                 let place = self.place();
-                Ok((Layout::Characters { count, place }, Seen::Text(place)))
+                Ok((PacketStep::Characters { count, place }, NamedStructure::Text(place)))
             }
-            Type::Integer(Integer { size: size @ 1.., align, .. }) if size % align == 0 => {
+            CtfType::Integer(Integer { size: size @ 1.., align, .. }) if size % align == 0 => {
                 let (bits, align) = ((*size).into(), *align);
                 // Contiguous elements are skipped at once; short arrays, such as the two arguments
                 // of a system call, are kept.
-                if let Count::Fixed(count @ 1..=KEPT) = count {
+                if let ElementCount::Fixed(count @ 1..=KEPT) = count {
                     let many = (0..count).map(|at| {
                         let (layout, seen) = self.of(element, budget)?;
                         Ok((layout, (at.to_string(), seen)))
                     });
-                    let many: Vec<(Layout, (String, Seen))> =
+                    let many: Vec<(PacketStep, (String, NamedStructure))> =
                         many.collect::<Result<_, TraceError>>()?;
                     let (fields, seen) = many.into_iter().unzip();
-                    return Ok((Layout::Struct { align, fields }, Seen::Fields(seen)));
+                    return Ok((
+                        PacketStep::Struct { align, fields },
+                        NamedStructure::Fields(seen),
+                    ));
                 }
-                let element = Box::new(Layout::Skipped { bits, align });
-                Ok((Layout::Array { element, count }, Seen::Other))
+                let element = Box::new(PacketStep::Skipped { bits, align });
+                Ok((PacketStep::Array { element, count }, NamedStructure::Other))
             }
             element => {
                 let (layout, _) = self.of(element, budget)?;
-                Ok((Layout::Array { element: Box::new(layout), count }, Seen::Other))
+                Ok((PacketStep::Array { element: Box::new(layout), count }, NamedStructure::Other))
             }
         }
     }
@@ -312,11 +321,11 @@ impl Compiler {
         options: &Structure,
         ranges: Option<&Vec<Ranges>>,
         budget: &mut usize,
-    ) -> Result<(Layout, Seen), TraceError> {
+    ) -> Result<(PacketStep, NamedStructure), TraceError> {
         let nowhere = Path::Names(Vec::new());
         let path = tag.unwrap_or(&nowhere);
         let (tag, values) = match self.find(path) {
-            Some(Seen::Number(tag, values)) if values.is_some() || ranges.is_some() => {
+            Some(NamedStructure::Number(tag, values)) if values.is_some() || ranges.is_some() => {
                 (*tag, values.clone().unwrap_or_default())
             }
             _ => return Err(unknown(path)),
@@ -336,10 +345,10 @@ impl Compiler {
             let chosen = values.iter().filter(|(label, ..)| is_of(label));
             cases.push((chosen.map(|(_, first, last)| (*first, *last)).collect(), layout));
         }
-        Ok((Layout::Variant { tag, cases }, Seen::Fields(seen)))
+        Ok((PacketStep::Variant { tag, cases }, NamedStructure::Fields(seen)))
     }
 
-    fn find(&self, path: &Path) -> Option<&Seen> {
+    fn find(&self, path: &Path) -> Option<&NamedStructure> {
         match path {
             Path::Names(names) => self.find_by_names(names),
             Path::From(root, names) if *root == self.root => self.find_in_open(0, names),
@@ -350,12 +359,12 @@ impl Compiler {
         }
     }
 
-    fn root(&self, name: &str) -> Option<&Seen> {
+    fn root(&self, name: &str) -> Option<&NamedStructure> {
         self.roots.iter().find(|(root, _)| *root == name).map(|(_, seen)| seen)
     }
 
     /// A field of an open structure, or of one in it.
-    fn find_in_open(&self, depth: usize, path: &[String]) -> Option<&Seen> {
+    fn find_in_open(&self, depth: usize, path: &[String]) -> Option<&NamedStructure> {
         let (first, rest) = path.split_first()?;
         let (_, fields) = self.open.get(depth)?;
         match fields.iter().rev().find(|(known, _)| known == first) {
@@ -368,7 +377,7 @@ impl Compiler {
     }
 
     /// From a root, or from the innermost structure that has its first name.
-    fn find_by_names(&self, path: &[String]) -> Option<&Seen> {
+    fn find_by_names(&self, path: &[String]) -> Option<&NamedStructure> {
         let whole = path.join(".");
         for (root, seen) in &self.roots {
             if let Some(rest) = whole.strip_prefix(root).and_then(|rest| rest.strip_prefix('.')) {
@@ -388,15 +397,15 @@ impl Compiler {
 /// The maximum number of array elements that are kept.
 const KEPT: u64 = 16;
 
-impl Layout {
+impl PacketStep {
     /// Its alignment in bits of a packet.
     pub(super) fn align(&self) -> u32 {
         match self {
-            Layout::Number { form, .. } => form.align,
-            Layout::Skipped { align, .. } | Layout::Struct { align, .. } => *align,
-            Layout::Text { .. } | Layout::Characters { .. } => 8,
-            Layout::Array { element, .. } => element.align(),
-            Layout::Variant { .. } => 1,
+            PacketStep::Number { form, .. } => form.align,
+            PacketStep::Skipped { align, .. } | PacketStep::Struct { align, .. } => *align,
+            PacketStep::Text { .. } | PacketStep::Characters { .. } => 8,
+            PacketStep::Array { element, .. } => element.align(),
+            PacketStep::Variant { .. } => 1,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The blocks of the metadata: trace, environment, clock, streams, events.
 
-use super::parse::{Attribute, Parser, Value, byte_order};
-use super::types::{Clock, EventType, Metadata, StreamType};
+use super::parse::{Attribute, AttributeValue, Parser, byte_order};
+use super::types::{CtfClock, EventType, Metadata, StreamType};
 use crate::TraceError;
 
 /// Limits for hostile files.
@@ -9,7 +9,7 @@ const MOST_EVENTS: usize = 1 << 16;
 const MOST_STREAMS: usize = 1 << 12;
 const MOST_VALUES: usize = 1 << 10;
 
-type Attributes = Vec<(String, Attribute)>;
+type CtfAttributes = Vec<(String, Attribute)>;
 
 pub(super) fn read(text: &str) -> Result<Metadata, TraceError> {
     let mut parser = Parser::new(text)?;
@@ -35,7 +35,7 @@ pub(super) fn read(text: &str) -> Result<Metadata, TraceError> {
     Ok(metadata)
 }
 
-fn trace(attributes: Attributes, metadata: &mut Metadata) {
+fn trace(attributes: CtfAttributes, metadata: &mut Metadata) {
     for (key, attribute) in attributes {
         match (key.as_str(), attribute) {
             ("byte_order", Attribute::Value(value)) => {
@@ -47,11 +47,11 @@ fn trace(attributes: Attributes, metadata: &mut Metadata) {
     }
 }
 
-fn environment(attributes: Attributes, metadata: &mut Metadata) {
+fn environment(attributes: CtfAttributes, metadata: &mut Metadata) {
     for (key, attribute) in attributes.into_iter().take(MOST_VALUES) {
         let value = match attribute {
-            Attribute::Value(Value::Text(text)) => text,
-            Attribute::Value(Value::Number(number)) => number.to_string(),
+            Attribute::Value(AttributeValue::Text(text)) => text,
+            Attribute::Value(AttributeValue::Number(number)) => number.to_string(),
             Attribute::Type(_) => continue,
         };
         metadata.environment.insert(key, value);
@@ -59,12 +59,12 @@ fn environment(attributes: Attributes, metadata: &mut Metadata) {
 }
 
 /// The first clock; kernel tracers have only one.
-fn clock(attributes: Attributes, metadata: &mut Metadata) {
-    let mut clock = Clock { name: String::new(), frequency: 1_000_000_000 };
+fn clock(attributes: CtfAttributes, metadata: &mut Metadata) {
+    let mut clock = CtfClock { name: String::new(), frequency: 1_000_000_000 };
     for (key, attribute) in attributes {
         match (key.as_str(), attribute) {
-            ("name", Attribute::Value(Value::Text(name))) => clock.name = name,
-            ("freq", Attribute::Value(Value::Number(ticks))) if ticks > 0 => {
+            ("name", Attribute::Value(AttributeValue::Text(name))) => clock.name = name,
+            ("freq", Attribute::Value(AttributeValue::Number(ticks))) if ticks > 0 => {
                 clock.frequency = ticks as u64;
             }
             _ => {}
@@ -73,11 +73,11 @@ fn clock(attributes: Attributes, metadata: &mut Metadata) {
     metadata.clock.get_or_insert(clock);
 }
 
-fn stream(attributes: Attributes, metadata: &mut Metadata) {
+fn stream(attributes: CtfAttributes, metadata: &mut Metadata) {
     let (mut id, mut stream) = (0, StreamType::default());
     for (key, attribute) in attributes {
         match (key.as_str(), attribute) {
-            ("id", Attribute::Value(Value::Number(number))) => id = number as u64,
+            ("id", Attribute::Value(AttributeValue::Number(number))) => id = number as u64,
             ("packet.context", Attribute::Type(found)) => stream.packet_context = Some(found),
             ("event.header", Attribute::Type(found)) => stream.event_header = Some(found),
             ("event.context", Attribute::Type(found)) => stream.event_context = Some(found),
@@ -87,13 +87,15 @@ fn stream(attributes: Attributes, metadata: &mut Metadata) {
     metadata.streams.insert(id, stream);
 }
 
-fn event(attributes: Attributes, metadata: &mut Metadata) {
+fn event(attributes: CtfAttributes, metadata: &mut Metadata) {
     let mut event = EventType::default();
     for (key, attribute) in attributes {
         match (key.as_str(), attribute) {
-            ("name", Attribute::Value(Value::Text(name))) => event.name = name,
-            ("id", Attribute::Value(Value::Number(number))) => event.id = number as u64,
-            ("stream_id", Attribute::Value(Value::Number(number))) => event.stream = number as u64,
+            ("name", Attribute::Value(AttributeValue::Text(name))) => event.name = name,
+            ("id", Attribute::Value(AttributeValue::Number(number))) => event.id = number as u64,
+            ("stream_id", Attribute::Value(AttributeValue::Number(number))) => {
+                event.stream = number as u64
+            }
             ("context", Attribute::Type(found)) => event.context = Some(found),
             ("fields", Attribute::Type(found)) => event.fields = Some(found),
             _ => {}

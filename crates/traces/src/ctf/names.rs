@@ -1,13 +1,13 @@
 //! LTTng's own names of the kernel's tracepoints.
 
 use crate::meaning::Meaning;
-use crate::syscall::Call;
+use crate::syscall::TracedSyscall;
 
 /// The meaning of an event.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum Known {
+pub(super) enum EventMeaning {
     Meaning(Meaning),
-    Call(Call),
+    Call(TracedSyscall),
     /// The exit of an unnamed call: LTTng before 2.6.
     ExitOfAny,
     /// A task that existed when tracing began.
@@ -20,34 +20,35 @@ const PREFIXES: [&str; 7] =
     ["timer_", "irq_", "power_", "kmem_", "x86_irq_vectors_", "x86_exceptions_", "lock_"];
 
 /// The tracepoint's system, if known, its name and its meaning.
-pub(super) fn known(name: &str) -> (Option<String>, String, Known) {
+pub(super) fn known(name: &str) -> (Option<String>, String, EventMeaning) {
     if let Some((system, name)) = name.split_once(':') {
-        let known = Meaning::of(Some(system), name).map_or(Known::Other, Known::Meaning);
+        let known =
+            Meaning::of(Some(system), name).map_or(EventMeaning::Other, EventMeaning::Meaning);
         return (Some(system.to_owned()), name.to_owned(), known);
     }
     match name {
-        "exit_syscall" => return (None, name.to_owned(), Known::ExitOfAny),
-        "lttng_statedump_process_state" => return (None, name.to_owned(), Known::Task),
+        "exit_syscall" => return (None, name.to_owned(), EventMeaning::ExitOfAny),
+        "lttng_statedump_process_state" => return (None, name.to_owned(), EventMeaning::Task),
         _ => {}
     }
     if let Some(call) = call(name) {
         let way = if call.enter { "enter" } else { "exit" };
         let shown = format!("sys_{way}_{}", call.name);
-        return (Some("syscalls".to_owned()), shown, Known::Call(call));
+        return (Some("syscalls".to_owned()), shown, EventMeaning::Call(call));
     }
     let shorter = PREFIXES.iter().filter_map(|prefix| name.strip_prefix(prefix));
     let names = std::iter::once(name).chain(shorter);
     let found = names.filter_map(|name| Some((name, Meaning::of(None, name)?))).next();
     match found {
-        Some((name, meaning)) => (None, name.to_owned(), Known::Meaning(meaning)),
-        None => (None, name.to_owned(), Known::Other),
+        Some((name, meaning)) => (None, name.to_owned(), EventMeaning::Meaning(meaning)),
+        None => (None, name.to_owned(), EventMeaning::Other),
     }
 }
 
 /// `syscall_entry_read`, and `sys_read` before LTTng 2.6; of 32-bit programs with `compat_`.
-fn call(name: &str) -> Option<Call> {
+fn call(name: &str) -> Option<TracedSyscall> {
     let name = name.strip_prefix("compat_").unwrap_or(name);
-    let of = |name: &str, enter| Some(Call { name: name.to_owned(), enter });
+    let of = |name: &str, enter| Some(TracedSyscall { name: name.to_owned(), enter });
     match (name.strip_prefix("syscall_entry_"), name.strip_prefix("syscall_exit_")) {
         (Some(name), _) => of(name, true),
         (_, Some(name)) => of(name, false),
@@ -62,7 +63,7 @@ mod tests {
     #[test]
     fn lttng_event_names_are_mapped_to_kernel_names() {
         let meaning = |name: &str| match known(name) {
-            (_, name, Known::Meaning(meaning)) => Some((name, meaning)),
+            (_, name, EventMeaning::Meaning(meaning)) => Some((name, meaning)),
             _ => None,
         };
         let expected = [
@@ -82,8 +83,14 @@ mod tests {
         let (system, name, of) = known("compat_syscall_exit_clock_nanosleep");
         assert_eq!(system.as_deref(), Some("syscalls"));
         assert_eq!(name, "sys_exit_clock_nanosleep");
-        assert_eq!(of, Known::Call(Call { name: "clock_nanosleep".to_owned(), enter: false }));
-        assert!(matches!(known("sys_read").2, Known::Call(Call { enter: true, .. })));
-        assert_eq!(known("net_dev_queue").2, Known::Other);
+        assert_eq!(
+            of,
+            EventMeaning::Call(TracedSyscall { name: "clock_nanosleep".to_owned(), enter: false })
+        );
+        assert!(matches!(
+            known("sys_read").2,
+            EventMeaning::Call(TracedSyscall { enter: true, .. })
+        ));
+        assert_eq!(known("net_dev_queue").2, EventMeaning::Other);
     }
 }

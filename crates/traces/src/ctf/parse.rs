@@ -2,37 +2,37 @@
 
 use super::broken;
 use super::lexer::{Token, tokens};
-use super::scope::Scopes;
-use super::types::{Integer, Length, MOST_ALIGN, MOST_DEPTH, Path, Structure, Type};
+use super::scope::CtfScopes;
+use super::types::{ArrayLength, CtfType, Integer, MOST_ALIGN, MOST_DEPTH, Path, Structure};
 use crate::TraceError;
 use crate::bytes::ByteOrder;
 use std::rc::Rc;
 
-type Read<T> = Result<T, TraceError>;
+type ParseResult<T> = Result<T, TraceError>;
 
 /// The value of an attribute: `size = 32`.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum Value {
+pub(super) enum AttributeValue {
     Number(i64),
     Text(String),
 }
 
 #[derive(Clone, Debug)]
 pub(super) enum Attribute {
-    Value(Value),
-    Type(Type),
+    Value(AttributeValue),
+    Type(CtfType),
 }
 
 pub(super) struct Parser {
     tokens: Vec<(Token, u32)>,
     at: usize,
     depth: u32,
-    pub(super) scopes: Scopes,
+    pub(super) scopes: CtfScopes,
 }
 
 impl Parser {
-    pub(super) fn new(text: &str) -> Read<Parser> {
-        Ok(Parser { tokens: tokens(text)?, at: 0, depth: 0, scopes: Scopes::default() })
+    pub(super) fn new(text: &str) -> ParseResult<Parser> {
+        Ok(Parser { tokens: tokens(text)?, at: 0, depth: 0, scopes: CtfScopes::default() })
     }
 
     pub(super) fn is_at_end(&self) -> bool {
@@ -48,7 +48,7 @@ impl Parser {
         self.tokens.get(at).map_or(0, |(_, line)| *line)
     }
 
-    pub(super) fn wrong<T>(&self, why: &str) -> Read<T> {
+    pub(super) fn wrong<T>(&self, why: &str) -> ParseResult<T> {
         Err(broken(self.line(), why))
     }
 
@@ -63,7 +63,7 @@ impl Parser {
         is
     }
 
-    pub(super) fn need(&mut self, sign: &str) -> Read<()> {
+    pub(super) fn need(&mut self, sign: &str) -> ParseResult<()> {
         match self.take(sign) {
             true => Ok(()),
             false => self.wrong(&format!("`{sign}` is missing")),
@@ -77,7 +77,7 @@ impl Parser {
         }
     }
 
-    pub(super) fn name(&mut self) -> Read<String> {
+    pub(super) fn name(&mut self) -> ParseResult<String> {
         match self.word().map(str::to_owned) {
             Some(name) => {
                 self.at += 1;
@@ -88,7 +88,7 @@ impl Parser {
     }
 
     /// `packet.header`
-    fn path(&mut self) -> Read<Vec<String>> {
+    fn path(&mut self) -> ParseResult<Vec<String>> {
         let mut path = vec![self.name()?];
         while self.take(".") {
             path.push(self.name()?);
@@ -96,7 +96,7 @@ impl Parser {
         Ok(path)
     }
 
-    fn number(&mut self) -> Read<i64> {
+    fn number(&mut self) -> ParseResult<i64> {
         let negative = self.take("-");
         let _ = self.take("+");
         let Some(Token::Number(number)) = self.peek() else {
@@ -108,7 +108,7 @@ impl Parser {
     }
 
     /// The declarations and attributes of a block, after its `{`.
-    pub(super) fn block(&mut self) -> Read<Vec<(String, Attribute)>> {
+    pub(super) fn block(&mut self) -> ParseResult<Vec<(String, Attribute)>> {
         self.scopes.open();
         let mut attributes = Vec::new();
         while !self.take("}") {
@@ -136,20 +136,20 @@ impl Parser {
         Ok(attributes)
     }
 
-    fn value(&mut self) -> Read<Value> {
+    fn value(&mut self) -> ParseResult<AttributeValue> {
         match self.peek() {
             Some(Token::Text(text)) => {
                 let text = text.clone();
                 self.at += 1;
-                Ok(Value::Text(text))
+                Ok(AttributeValue::Text(text))
             }
-            Some(Token::Name(_)) => Ok(Value::Text(self.path()?.join("."))),
-            _ => Ok(Value::Number(self.number()?)),
+            Some(Token::Name(_)) => Ok(AttributeValue::Text(self.path()?.join("."))),
+            _ => Ok(AttributeValue::Number(self.number()?)),
         }
     }
 
     /// Reads `typealias`, `typedef`, and a named type that is declared without a field.
-    pub(super) fn declaration(&mut self) -> Read<bool> {
+    pub(super) fn declaration(&mut self) -> ParseResult<bool> {
         match self.word() {
             Some("typealias") => {
                 self.at += 1;
@@ -178,7 +178,7 @@ impl Parser {
         Ok(true)
     }
 
-    fn words_until(&mut self, sign: &str) -> Read<String> {
+    fn words_until(&mut self, sign: &str) -> ParseResult<String> {
         let mut words = Vec::new();
         while !self.is(sign) {
             match self.take("*") {
@@ -190,7 +190,7 @@ impl Parser {
     }
 
     /// `uint32_t id`, `integer { … } comm[16]`
-    fn field(&mut self) -> Read<(String, Type)> {
+    fn field(&mut self) -> ParseResult<(String, CtfType)> {
         let keyword = |word: &str| {
             matches!(word, "integer" | "floating_point" | "string" | "struct" | "variant" | "enum")
         };
@@ -213,27 +213,27 @@ impl Parser {
                 Some(Token::Number(count)) => {
                     let count = *count;
                     self.at += 1;
-                    Length::Fixed(count)
+                    ArrayLength::Fixed(count)
                 }
-                _ => Length::Of(Path::Names(self.path()?)),
+                _ => ArrayLength::Of(Path::Names(self.path()?)),
             });
             self.need("]")?;
             self.at_most(declared.depth() + lengths.len() as u32)?;
         }
         for length in lengths.into_iter().rev() {
-            declared = Type::Array(Rc::new(declared), length);
+            declared = CtfType::Array(Rc::new(declared), length);
         }
         Ok((name, declared))
     }
 
-    fn known(&self, name: &str) -> Read<Type> {
+    fn known(&self, name: &str) -> ParseResult<CtfType> {
         match self.scopes.find(name) {
             Some(found) => Ok(found),
             None => self.wrong(&format!("the type `{}` is not declared", name.escape_debug())),
         }
     }
 
-    fn any_type(&mut self) -> Read<Type> {
+    fn any_type(&mut self) -> ParseResult<CtfType> {
         self.depth += 1;
         self.at_most(self.depth)?;
         let found = match self.word() {
@@ -244,7 +244,7 @@ impl Parser {
                 if self.take("{") {
                     self.block()?;
                 }
-                Ok(Type::Text)
+                Ok(CtfType::Text)
             }
             Some("struct") => self.structure(),
             Some("variant") => self.variant(),
@@ -264,7 +264,7 @@ impl Parser {
         found
     }
 
-    fn integer(&mut self) -> Read<Type> {
+    fn integer(&mut self) -> ParseResult<CtfType> {
         self.at += 1;
         self.need("{")?;
         let mut integer = Integer {
@@ -279,13 +279,13 @@ impl Parser {
         for (key, attribute) in self.block()? {
             let Attribute::Value(value) = attribute else { continue };
             let word = |words: &[&str]| {
-                matches!(&value, Value::Text(text)
+                matches!(&value, AttributeValue::Text(text)
                     if words.iter().any(|word| text.eq_ignore_ascii_case(word)))
             };
             match key.as_str() {
                 "size" => integer.size = self.bits(&value, 64)?,
                 "align" => integer.align = self.align(&value)?,
-                "signed" => integer.signed = value == Value::Number(1) || word(&["true"]),
+                "signed" => integer.signed = value == AttributeValue::Number(1) || word(&["true"]),
                 "byte_order" => integer.order = byte_order(&value),
                 "encoding" => integer.text = word(&["utf8", "ascii"]),
                 "map" => integer.clock = true,
@@ -298,10 +298,10 @@ impl Parser {
         if integer.align == 0 {
             integer.align = if integer.size.is_multiple_of(8) { 8 } else { 1 };
         }
-        Ok(Type::Integer(integer))
+        Ok(CtfType::Integer(integer))
     }
 
-    fn float(&mut self) -> Read<Type> {
+    fn float(&mut self) -> ParseResult<CtfType> {
         self.at += 1;
         self.need("{")?;
         let (mut size, mut align) = (0, 0);
@@ -314,31 +314,31 @@ impl Parser {
             }
         }
         let align = if align == 0 { if size % 8 == 0 { 8 } else { 1 } } else { align };
-        Ok(Type::Float { size, align })
+        Ok(CtfType::Float { size, align })
     }
 
-    fn bits(&self, value: &Value, most: i64) -> Read<u32> {
+    fn bits(&self, value: &AttributeValue, most: i64) -> ParseResult<u32> {
         match value {
-            Value::Number(bits) if (1..=most).contains(bits) => Ok(*bits as u32),
+            AttributeValue::Number(bits) if (1..=most).contains(bits) => Ok(*bits as u32),
             _ => self.wrong("unsupported size"),
         }
     }
 
-    fn align(&self, value: &Value) -> Read<u32> {
+    fn align(&self, value: &AttributeValue) -> ParseResult<u32> {
         match value {
-            Value::Number(bits) => self.power_of_two(*bits),
-            Value::Text(_) => self.wrong("unsupported alignment"),
+            AttributeValue::Number(bits) => self.power_of_two(*bits),
+            AttributeValue::Text(_) => self.wrong("unsupported alignment"),
         }
     }
 
-    fn power_of_two(&self, bits: i64) -> Read<u32> {
+    fn power_of_two(&self, bits: i64) -> ParseResult<u32> {
         match u64::try_from(bits) {
             Ok(bits) if bits.is_power_of_two() && bits <= MOST_ALIGN => Ok(bits as u32),
             _ => self.wrong("unsupported alignment"),
         }
     }
 
-    fn structure(&mut self) -> Read<Type> {
+    fn structure(&mut self) -> ParseResult<CtfType> {
         self.at += 1;
         let name = self.word().map(|name| format!("struct {name}"));
         self.at += usize::from(name.is_some());
@@ -354,11 +354,11 @@ impl Parser {
             align = self.power_of_two(bits)?;
             self.need(")")?;
         }
-        let structure = Type::Struct(Rc::new(Structure { align, ..fields }));
+        let structure = CtfType::Struct(Rc::new(Structure { align, ..fields }));
         self.named(name, structure)
     }
 
-    fn fields(&mut self) -> Read<Structure> {
+    fn fields(&mut self) -> ParseResult<Structure> {
         self.scopes.open();
         let mut fields = Vec::new();
         while !self.take("}") {
@@ -374,14 +374,14 @@ impl Parser {
         Ok(structure)
     }
 
-    fn at_most(&self, depth: u32) -> Read<()> {
+    fn at_most(&self, depth: u32) -> ParseResult<()> {
         match depth <= MOST_DEPTH {
             true => Ok(()),
             false => self.wrong("types lie too deep within types"),
         }
     }
 
-    fn variant(&mut self) -> Read<Type> {
+    fn variant(&mut self) -> ParseResult<CtfType> {
         self.at += 1;
         let name = self.word().map(|name| format!("variant {name}"));
         self.at += usize::from(name.is_some());
@@ -392,17 +392,17 @@ impl Parser {
         }
         if !self.take("{") {
             return Ok(match (self.known(&name.unwrap_or_default())?, tag) {
-                (Type::Variant { options, ranges, .. }, Some(tag)) => {
-                    Type::Variant { tag: Some(tag), options, ranges }
+                (CtfType::Variant { options, ranges, .. }, Some(tag)) => {
+                    CtfType::Variant { tag: Some(tag), options, ranges }
                 }
                 (found, _) => found,
             });
         }
         let options = Rc::new(self.fields()?);
-        self.named(name, Type::Variant { tag, options, ranges: None })
+        self.named(name, CtfType::Variant { tag, options, ranges: None })
     }
 
-    fn enumeration(&mut self) -> Read<Type> {
+    fn enumeration(&mut self) -> ParseResult<CtfType> {
         self.at += 1;
         let name = self.word().map(|name| format!("enum {name}"));
         self.at += usize::from(name.is_some());
@@ -411,7 +411,7 @@ impl Parser {
             (false, true) => self.scopes.find("int"),
             (false, false) => return self.known(&name.unwrap_or_default()),
         };
-        let Some(Type::Integer(base)) = base else {
+        let Some(CtfType::Integer(base)) = base else {
             return self.wrong("an enumeration is of no integer");
         };
         self.need("{")?;
@@ -436,10 +436,10 @@ impl Parser {
                 break;
             }
         }
-        self.named(name, Type::Enum(base, Rc::new(values)))
+        self.named(name, CtfType::Enum(base, Rc::new(values)))
     }
 
-    fn named(&mut self, name: Option<String>, declared: Type) -> Read<Type> {
+    fn named(&mut self, name: Option<String>, declared: CtfType) -> ParseResult<CtfType> {
         if let Some(name) = name {
             self.scopes.add(name, declared.clone());
         }
@@ -448,10 +448,10 @@ impl Parser {
 }
 
 /// `le`, `be`, `network`; `native` is `None`.
-pub(super) fn byte_order(value: &Value) -> Option<ByteOrder> {
+pub(super) fn byte_order(value: &AttributeValue) -> Option<ByteOrder> {
     match value {
-        Value::Text(text) if text == "le" => Some(ByteOrder::Little),
-        Value::Text(text) if text == "be" || text == "network" => Some(ByteOrder::Big),
+        AttributeValue::Text(text) if text == "le" => Some(ByteOrder::Little),
+        AttributeValue::Text(text) if text == "be" || text == "network" => Some(ByteOrder::Big),
         _ => None,
     }
 }

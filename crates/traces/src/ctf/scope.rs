@@ -1,18 +1,18 @@
 //! Names of types, each visible from its declaration to the end of the enclosing block.
 
-use super::types::Type;
+use super::types::CtfType;
 use std::collections::HashMap;
 
 #[derive(Debug)]
-pub(super) struct Scopes(Vec<HashMap<String, Type>>);
+pub(super) struct CtfScopes(Vec<HashMap<String, CtfType>>);
 
-impl Default for Scopes {
-    fn default() -> Scopes {
-        Scopes(vec![HashMap::new()])
+impl Default for CtfScopes {
+    fn default() -> CtfScopes {
+        CtfScopes(vec![HashMap::new()])
     }
 }
 
-impl Scopes {
+impl CtfScopes {
     pub(super) fn open(&mut self) {
         self.0.push(HashMap::new());
     }
@@ -21,13 +21,13 @@ impl Scopes {
         self.0.pop();
     }
 
-    pub(super) fn add(&mut self, name: String, declared: Type) {
+    pub(super) fn add(&mut self, name: String, declared: CtfType) {
         if let Some(scope) = self.0.last_mut() {
             scope.insert(name, declared);
         }
     }
 
-    pub(super) fn find(&self, name: &str) -> Option<Type> {
+    pub(super) fn find(&self, name: &str) -> Option<CtfType> {
         self.0.iter().rev().find_map(|scope| scope.get(name)).cloned()
     }
 }

@@ -1,9 +1,9 @@
 //! The files of one stream: packet after packet, event after event.
 
-use super::bits::{Bits, Stop, Value};
+use super::bits::{Bits, CtfValue, ReadStop};
 use super::class::{Classes, StreamClass};
-use super::event::Machine;
-use super::layout::Layout;
+use super::event::CtfMachine;
+use super::layout::PacketStep;
 use crate::ReadAt;
 use crate::bytes::until_nul;
 use crate::decoder::{Decoder, Head};
@@ -19,7 +19,7 @@ const MOST_WINDOW: usize = 1 << 26;
 const MAGIC: u32 = 0xc1fc_1fc1;
 
 /// A stream being read.
-pub(super) struct Stream {
+pub(super) struct CtfStream {
     /// From the current one on: LTTng begins a new file at the configured size.
     files: VecDeque<Box<dyn ReadAt>>,
     size: u64,
@@ -33,7 +33,7 @@ pub(super) struct Stream {
     /// The next bit of the packet, and the start of the current event.
     at: u64,
     event_from: u64,
-    values: Vec<Value>,
+    values: Vec<CtfValue>,
     /// The number of its class in the metadata.
     pub(super) class: u64,
     clock: u64,
@@ -46,7 +46,7 @@ pub(super) struct Stream {
     discarded: u64,
     stated: Option<u64>,
     sequence: Option<i64>,
-    next: Next,
+    next: NextItem,
     is_open: bool,
     /// The instant from which the packet is unreadable.
     spoiled: Option<i64>,
@@ -56,14 +56,14 @@ pub(super) struct Stream {
 
 /// The next item.
 #[derive(Clone, Copy, Debug)]
-enum Next {
+enum NextItem {
     Event(u64),
     Lost { since: i64, count: Option<u64> },
 }
 
-impl Stream {
-    pub(super) fn new(files: VecDeque<Box<dyn ReadAt>>, classes: &Classes) -> Stream {
-        Stream {
+impl CtfStream {
+    pub(super) fn new(files: VecDeque<Box<dyn ReadAt>>, classes: &Classes) -> CtfStream {
+        CtfStream {
             files,
             size: 0,
             packet: (0, 0),
@@ -72,7 +72,7 @@ impl Stream {
             window_from: 0,
             at: 0,
             event_from: 0,
-            values: vec![Value::None; classes.places],
+            values: vec![CtfValue::None; classes.places],
             class: 0,
             clock: 0,
             last: i64::MIN,
@@ -83,7 +83,7 @@ impl Stream {
             discarded: 0,
             stated: None,
             sequence: None,
-            next: Next::Event(0),
+            next: NextItem::Event(0),
             is_open: false,
             spoiled: None,
             cut_off: false,
@@ -115,20 +115,20 @@ impl Stream {
             if self.is_open && self.at < self.content {
                 match self.event_header(classes)? {
                     Some(id) => {
-                        self.next = Next::Event(id);
+                        self.next = NextItem::Event(id);
                         return Ok(Some(self.last));
                     }
                     None => self.spoil(),
                 }
             }
             if let Some(since) = self.spoiled.take() {
-                self.next = Next::Lost { since, count: None };
+                self.next = NextItem::Lost { since, count: None };
                 return Ok(Some(self.end_of_packet()));
             }
             if self.is_open {
                 self.is_open = false;
                 if let Some((since, count)) = self.lost_in_packet(classes) {
-                    self.next = Next::Lost { since, count: Some(count) };
+                    self.next = NextItem::Lost { since, count: Some(count) };
                     return Ok(Some(self.end_of_packet()));
                 }
             }
@@ -142,7 +142,7 @@ impl Stream {
                 && before.wrapping_add(1) != now
             {
                 let since = self.before.unwrap_or(self.began).min(self.began);
-                self.next = Next::Lost { since, count: None };
+                self.next = NextItem::Lost { since, count: None };
                 return Ok(Some(self.began));
             }
         }
@@ -164,23 +164,23 @@ impl Stream {
         (lost > 0).then_some((since, lost))
     }
 
-    /// Takes the item found by [`Stream::advance`].
+    /// Takes the item found by [`CtfStream::advance`].
     pub(super) fn take(
         &mut self,
         at: i64,
         classes: &Classes,
-        machine: &mut Machine,
+        machine: &mut CtfMachine,
         decoder: &mut Decoder,
         out: &mut VecDeque<Event>,
     ) -> io::Result<()> {
         let cpu = self.cpu.unwrap_or(0);
         let id = match self.next {
-            Next::Lost { since, count } => {
+            NextItem::Lost { since, count } => {
                 machine.running.remove(&cpu);
                 decoder.lost_between(cpu, since, at, count, out);
                 return Ok(());
             }
-            Next::Event(id) => id,
+            NextItem::Event(id) => id,
         };
         let class = classes.streams.get(&self.class);
         let (Some(class), Some(event)) = (class, classes.events.get(&(self.class, id))) else {
@@ -210,7 +210,7 @@ impl Stream {
     fn event_header(&mut self, classes: &Classes) -> io::Result<Option<u64>> {
         let Some(class) = classes.streams.get(&self.class) else { return Ok(None) };
         self.event_from = self.at;
-        self.values[class.header_from..].fill(Value::None);
+        self.values[class.header_from..].fill(CtfValue::None);
         if !self.read(&class.event_header)? {
             return Ok(None);
         }
@@ -257,7 +257,7 @@ impl Stream {
         self.window.clear();
         let rest = self.size - self.packet.0;
         self.content = rest.saturating_mul(8);
-        self.values.fill(Value::None);
+        self.values.fill(CtfValue::None);
         let begun = self.read(&classes.packet_header)?;
         let magic = self.number(classes.magic).is_none_or(|magic| magic as u32 == MAGIC);
         self.class = self
@@ -308,7 +308,7 @@ impl Stream {
     }
 
     /// Reads by a layout; `false` if it exceeds the packet.
-    fn read(&mut self, layout: &Layout) -> io::Result<bool> {
+    fn read(&mut self, layout: &PacketStep) -> io::Result<bool> {
         loop {
             let (bytes, from) = (&self.window[..], self.window_from * 8);
             let mut bits = Bits { bytes, from, at: self.at, end: self.content };
@@ -317,7 +317,7 @@ impl Stream {
                     self.at = bits.at;
                     return Ok(true);
                 }
-                Err(Stop::Further) if self.load()? => {}
+                Err(ReadStop::Further) if self.load()? => {}
                 Err(_) => return Ok(false),
             }
         }
@@ -341,8 +341,8 @@ impl Stream {
         Ok(from + read as u64 > had || had == 0 && read > 0)
     }
 
-    fn text(&self, value: Value) -> &[u8] {
-        let Value::Text(from, to) = value else { return &[] };
+    fn text(&self, value: CtfValue) -> &[u8] {
+        let CtfValue::Text(from, to) = value else { return &[] };
         let at = |byte: u64| usize::try_from(byte.saturating_sub(self.window_from)).ok();
         let bytes = at(from).zip(at(to)).and_then(|(from, to)| self.window.get(from..to));
         until_nul(bytes.unwrap_or_default())

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 /// A declared type of fields.
 #[derive(Clone, Debug)]
-pub(super) enum Type {
+pub(super) enum CtfType {
     Integer(Integer),
     /// An integer with named values: name, first and last value.
     Enum(Integer, Rc<Vec<(String, i64, i64)>>),
@@ -18,7 +18,7 @@ pub(super) enum Type {
     /// Characters up to a NUL.
     Text,
     Struct(Rc<Structure>),
-    Array(Rc<Type>, Length),
+    Array(Rc<CtfType>, ArrayLength),
     /// A union, selected by the named value of another field.
     Variant {
         tag: Option<Path>,
@@ -67,24 +67,26 @@ pub(super) struct Integer {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Structure {
     pub(super) align: u32,
-    pub(super) fields: Vec<(String, Type)>,
+    pub(super) fields: Vec<(String, CtfType)>,
     /// The maximum depth of types within it.
     pub(super) depth: u32,
 }
 
 impl Structure {
-    pub(super) fn new(align: u32, fields: Vec<(String, Type)>) -> Structure {
+    pub(super) fn new(align: u32, fields: Vec<(String, CtfType)>) -> Structure {
         let depth = 1 + fields.iter().map(|(_, field)| field.depth()).max().unwrap_or(0);
         Structure { align, fields, depth }
     }
 }
 
-impl Type {
+impl CtfType {
     /// The maximum depth of types within it.
     pub(super) fn depth(&self) -> u32 {
         match self {
-            Type::Struct(structure) | Type::Variant { options: structure, .. } => structure.depth,
-            Type::Array(element, _) => element.depth() + 1,
+            CtfType::Struct(structure) | CtfType::Variant { options: structure, .. } => {
+                structure.depth
+            }
+            CtfType::Array(element, _) => element.depth() + 1,
             _ => 0,
         }
     }
@@ -92,7 +94,7 @@ impl Type {
 
 /// The length of an array.
 #[derive(Clone, Debug)]
-pub(super) enum Length {
+pub(super) enum ArrayLength {
     Fixed(u64),
     /// The value of another field.
     Of(Path),
@@ -101,9 +103,9 @@ pub(super) enum Length {
 /// A stream: the headers of its packets and events.
 #[derive(Clone, Debug, Default)]
 pub(super) struct StreamType {
-    pub(super) packet_context: Option<Type>,
-    pub(super) event_header: Option<Type>,
-    pub(super) event_context: Option<Type>,
+    pub(super) packet_context: Option<CtfType>,
+    pub(super) event_header: Option<CtfType>,
+    pub(super) event_context: Option<CtfType>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -111,12 +113,12 @@ pub(super) struct EventType {
     pub(super) name: String,
     pub(super) id: u64,
     pub(super) stream: u64,
-    pub(super) context: Option<Type>,
-    pub(super) fields: Option<Type>,
+    pub(super) context: Option<CtfType>,
+    pub(super) fields: Option<CtfType>,
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Clock {
+pub(super) struct CtfClock {
     pub(super) name: String,
     pub(super) frequency: u64,
 }
@@ -124,10 +126,10 @@ pub(super) struct Clock {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Metadata {
     pub(super) order: ByteOrder,
-    pub(super) packet_header: Option<Type>,
+    pub(super) packet_header: Option<CtfType>,
     pub(super) streams: BTreeMap<u64, StreamType>,
     pub(super) events: Vec<EventType>,
-    pub(super) clock: Option<Clock>,
+    pub(super) clock: Option<CtfClock>,
     /// The tracer's statements about itself and the machine.
     pub(super) environment: BTreeMap<String, String>,
     /// Fields have their roles by what the metadata states, not by their names.

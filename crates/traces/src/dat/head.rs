@@ -2,7 +2,7 @@
 
 use crate::bytes::{ByteOrder, until_nul};
 use crate::compression::Compression;
-use crate::cursor::Cursor;
+use crate::cursor::FileCursor;
 use crate::formats::EventFormats;
 use crate::{ReadAt, TraceError, TraceFormat};
 use std::io;
@@ -31,7 +31,7 @@ pub(super) struct DatHead {
     pub(super) uname: Option<String>,
     pub(super) writer: Option<String>,
     pub(super) statistics: Vec<String>,
-    pub(super) kallsyms: Option<Part>,
+    pub(super) kallsyms: Option<HeadPart>,
     pub(super) offset: i64,
     pub(super) ticks: Option<(u32, u32)>,
     pub(super) of_guest: bool,
@@ -41,7 +41,7 @@ pub(super) struct DatHead {
 
 /// A part of the file, in place or decompressed.
 #[derive(Debug)]
-pub(super) enum Part {
+pub(super) enum HeadPart {
     At(u64, u64),
     Unpacked(Vec<u8>),
 }
@@ -57,7 +57,7 @@ pub(crate) const MAGIC: &[u8] = b"\x17\x08\x44tracing";
 
 impl DatHead {
     pub(super) fn read(file: &dyn ReadAt) -> Result<DatHead, TraceError> {
-        let mut cursor = Cursor::new(file, MAGIC.len() as u64, ByteOrder::Little);
+        let mut cursor = FileCursor::new(file, MAGIC.len() as u64, ByteOrder::Little);
         let version = cursor.text(16)?;
         let version: u32 = match version.parse() {
             Ok(version @ (6 | 7)) => version,
@@ -101,12 +101,12 @@ impl DatHead {
         Ok(head)
     }
 
-    fn read_6(&mut self, file: &dyn ReadAt, mut cursor: Cursor<'_>) -> Result<(), TraceError> {
+    fn read_6(&mut self, file: &dyn ReadAt, mut cursor: FileCursor<'_>) -> Result<(), TraceError> {
         self.formats.header_pages(&mut cursor)?;
         self.formats.of_tracers(&mut cursor)?;
         self.formats.of_systems(&mut cursor)?;
         let size = cursor.number(4)?;
-        self.kallsyms = Some(Part::At(cursor.at, size));
+        self.kallsyms = Some(HeadPart::At(cursor.at, size));
         cursor.skip(size);
         let printk = cursor.number(4)?;
         cursor.skip(printk);
@@ -121,7 +121,7 @@ impl DatHead {
             self.clock = clock(&cursor.at_most(size, MOST_TEXT as u64)?);
         }
         for (at, cpus) in buffers {
-            let mut cursor = Cursor::new(file, at, self.order);
+            let mut cursor = FileCursor::new(file, at, self.order);
             self.options_6(&mut cursor, &mut Vec::new())?;
             self.data_6(&mut cursor, cpus)?;
         }
@@ -132,7 +132,7 @@ impl DatHead {
     /// follows.
     fn options_6(
         &mut self,
-        cursor: &mut Cursor<'_>,
+        cursor: &mut FileCursor<'_>,
         buffers: &mut Vec<(u64, u32)>,
     ) -> Result<bool, TraceError> {
         let mut with_clock = false;
@@ -179,7 +179,7 @@ impl DatHead {
         Some((at, self.cpus))
     }
 
-    fn data_6(&mut self, cursor: &mut Cursor<'_>, cpus: u32) -> Result<(), TraceError> {
+    fn data_6(&mut self, cursor: &mut FileCursor<'_>, cpus: u32) -> Result<(), TraceError> {
         for cpu in 0..cpus {
             let (at, size) = (cursor.number(8)?, cursor.number(8)?);
             self.add_data(cpu, at, size, self.page_size, Compression::None);
@@ -200,7 +200,7 @@ impl DatHead {
         }
     }
 
-    fn read_7(&mut self, file: &dyn ReadAt, mut cursor: Cursor<'_>) -> Result<(), TraceError> {
+    fn read_7(&mut self, file: &dyn ReadAt, mut cursor: FileCursor<'_>) -> Result<(), TraceError> {
         let name = cursor.text(MOST_TEXT)?;
         let _version = cursor.text(MOST_TEXT)?;
         self.compression = Compression::of_name(&name).ok_or_else(|| {
@@ -223,14 +223,14 @@ impl DatHead {
         sections.sort_by_key(|(kind, _)| *kind);
         for (kind, at) in sections {
             let section = self.section(file, at)?;
-            let mut cursor = Cursor::new(&section, 0, self.order);
+            let mut cursor = FileCursor::new(&section, 0, self.order);
             match kind {
                 16 => self.formats.header_pages(&mut cursor)?,
                 17 => self.formats.of_tracers(&mut cursor)?,
                 18 => self.formats.of_systems(&mut cursor)?,
                 19 => {
                     let size = cursor.number(4)?;
-                    self.kallsyms = Some(Part::Unpacked(cursor.at_most(size, MOST_SECTION)?));
+                    self.kallsyms = Some(HeadPart::Unpacked(cursor.at_most(size, MOST_SECTION)?));
                 }
                 _ => {
                     let size = cursor.number(8)?;
@@ -245,7 +245,7 @@ impl DatHead {
     }
 
     fn section(&self, file: &dyn ReadAt, at: u64) -> Result<Vec<u8>, TraceError> {
-        let mut cursor = Cursor::new(file, at, self.order);
+        let mut cursor = FileCursor::new(file, at, self.order);
         let (_kind, flags) = (cursor.number(2)?, cursor.number(2)?);
         let (_text, size) = (cursor.number(4)?, cursor.number(8)?);
         if flags & 1 == 0 {
@@ -264,7 +264,7 @@ impl DatHead {
         buffers: &mut Vec<Vec<u8>>,
         sections: &mut Vec<(u64, u64)>,
     ) -> Result<u64, TraceError> {
-        let mut cursor = Cursor::new(options, 0, self.order);
+        let mut cursor = FileCursor::new(options, 0, self.order);
         while cursor.at + 6 <= options.len() as u64 {
             let (kind, size) = (cursor.number(2)?, cursor.number(4)?);
             let data = cursor.bytes(size)?;
@@ -290,7 +290,7 @@ impl DatHead {
 
     #[allow(clippy::ptr_arg)] // A cursor reads what has a known size.
     fn buffer_7(&mut self, file: &dyn ReadAt, data: &Vec<u8>) -> Result<(), TraceError> {
-        let mut cursor = Cursor::new(data, 0, self.order);
+        let mut cursor = FileCursor::new(data, 0, self.order);
         let at = cursor.number(8)?;
         let (name, clock) = (cursor.text(MOST_TEXT)?, cursor.text(MOST_TEXT)?);
         let page_size = page_size(cursor.number(4)?, cursor.at)?;
@@ -301,7 +301,7 @@ impl DatHead {
         if !name.is_empty() {
             self.instances.push(name);
         }
-        let mut section = Cursor::new(file, at, self.order);
+        let mut section = FileCursor::new(file, at, self.order);
         let (_kind, flags) = (section.number(2)?, section.number(2)?);
         let compression = if flags & 1 == 0 { Compression::None } else { self.compression };
         for _ in 0..cpus.min(MOST_DATA as u64) {
@@ -337,12 +337,12 @@ impl DatHead {
     }
 }
 
-impl Part {
+impl HeadPart {
     pub(super) fn read(&self, file: &dyn ReadAt) -> io::Result<Vec<u8>> {
         match self {
-            Part::Unpacked(text) => Ok(text.clone()),
-            Part::At(at, size) => {
-                Cursor::new(file, *at, ByteOrder::Little).at_most(*size, MOST_SECTION)
+            HeadPart::Unpacked(text) => Ok(text.clone()),
+            HeadPart::At(at, size) => {
+                FileCursor::new(file, *at, ByteOrder::Little).at_most(*size, MOST_SECTION)
             }
         }
     }

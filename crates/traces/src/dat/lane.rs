@@ -4,11 +4,11 @@ use super::head::CpuData;
 use crate::ReadAt;
 use crate::bytes::ByteOrder;
 use crate::compression::Compression;
-use crate::page::{Item, PageReader, PageShape};
+use crate::page::{PageItem, PageReader, PageShape};
 use std::io;
 
 /// The reading position in the data of one CPU.
-pub(super) struct Lane {
+pub(super) struct DatLane {
     data: CpuData,
     order: ByteOrder,
     /// The next byte in the file, and the end.
@@ -31,15 +31,15 @@ pub(super) struct Lane {
 /// trace-cmd compresses ten pages at once, of 64 KiB at most.
 const MOST_CHUNK: u64 = 32 << 20;
 
-impl Lane {
-    pub(super) fn new(data: CpuData, order: ByteOrder, size: u64) -> Lane {
+impl DatLane {
+    pub(super) fn new(data: CpuData, order: ByteOrder, size: u64) -> DatLane {
         // The stated size of compressed data omits some headers: the count of chunks limits it.
         let end = match data.compression {
             Compression::None => data.at.saturating_add(data.size).min(size),
             _ if data.size == 0 => data.at,
             _ => size,
         };
-        Lane {
+        DatLane {
             data,
             order,
             next: data.at,
@@ -77,12 +77,12 @@ impl Lane {
             let to = (from + self.data.page_size).min(self.bytes.len());
             let page = self.bytes.get(from..to).unwrap_or_default();
             match self.reader.as_mut().and_then(|reader| reader.next(page)) {
-                Some(Item::Record { at, from, to }) => {
+                Some(PageItem::Record { at, from, to }) => {
                     (self.at, self.record) = (at, (from, to));
                     return Ok(true);
                 }
-                Some(Item::Lost(count)) => self.lose(count),
-                Some(Item::Damaged) => {
+                Some(PageItem::Lost(count)) => self.lose(count),
+                Some(PageItem::Damaged) => {
                     self.damaged += 1;
                     self.lose(None);
                 }

@@ -4,7 +4,7 @@ use crate::bytes::ByteOrder;
 
 /// The layout of one event's records.
 #[derive(Clone, Copy, Default, Debug)]
-pub(super) struct Attr {
+pub(super) struct RecordLayout {
     kind: u32,
     pub(super) config: u64,
     samples: u64,
@@ -47,7 +47,7 @@ const TRACEPOINT: u32 = 2;
 const PAYLOAD: usize = 8;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Sample {
+pub(super) struct PerfSample {
     pub(super) at: i64,
     pub(super) cpu: u16,
     /// The range of the tracepoint's record.
@@ -56,15 +56,15 @@ pub(super) struct Sample {
 
 /// The time and place of another record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Place {
+pub(super) struct TimeAndPlace {
     pub(super) at: Option<i64>,
     pub(super) cpu: Option<u16>,
     pub(super) tid: Option<u32>,
 }
 
-impl Attr {
+impl RecordLayout {
     /// Reads the attributes of a file; fields that an older perf did not write are zero.
-    pub(super) fn read(bytes: &[u8], order: ByteOrder) -> Option<Attr> {
+    pub(super) fn read(bytes: &[u8], order: ByteOrder) -> Option<RecordLayout> {
         let number = |at, size| order.at(bytes, at, size).unwrap_or(0);
         let flags: [u8; 8] = bytes.get(40..48)?.try_into().ok()?;
         // On big-endian machines, the first bit of a byte is its highest.
@@ -72,7 +72,7 @@ impl Attr {
             ByteOrder::Little => flags,
             ByteOrder::Big => flags.map(u8::reverse_bits),
         };
-        Some(Attr {
+        Some(RecordLayout {
             kind: number(0, 4) as u32,
             config: number(8, 8),
             samples: number(24, 8),
@@ -142,7 +142,7 @@ impl Attr {
     }
 
     /// Reads a sample; `None` if it lacks fields that an event needs.
-    pub(super) fn sample(&self, record: &[u8], order: ByteOrder) -> Option<Sample> {
+    pub(super) fn sample(&self, record: &[u8], order: ByteOrder) -> Option<PerfSample> {
         let word = |part: u64, size| {
             self.has(part).then(|| order.at(record, self.place_of(part), size)).flatten()
         };
@@ -162,7 +162,7 @@ impl Attr {
         let raw = (at + 4, at.checked_add(4)?.checked_add(size)?);
         record.get(raw.0..raw.1)?;
         let at = i64::try_from(time?).ok()?;
-        Some(Sample { at, cpu: u16::try_from(cpu?).ok()?, raw })
+        Some(PerfSample { at, cpu: u16::try_from(cpu?).ok()?, raw })
     }
 
     fn behind_counts(&self, record: &[u8], at: usize, order: ByteOrder) -> Option<usize> {
@@ -180,8 +180,8 @@ impl Attr {
     }
 
     /// The time and place of a record that is not a sample.
-    pub(super) fn place(&self, record: &[u8], order: ByteOrder) -> Place {
-        let mut place = Place { at: None, cpu: None, tid: None };
+    pub(super) fn place(&self, record: &[u8], order: ByteOrder) -> TimeAndPlace {
+        let mut place = TimeAndPlace { at: None, cpu: None, tid: None };
         if self.flags & SAMPLE_ID_ALL == 0 {
             return place;
         }
@@ -211,7 +211,7 @@ impl Attr {
 mod tests {
     use super::*;
 
-    fn attr(order: ByteOrder, samples: u64, read: u64) -> Attr {
+    fn attr(order: ByteOrder, samples: u64, read: u64) -> RecordLayout {
         let mut bytes = vec![0; 64];
         let mut put = |at: usize, number: u64, size: usize| {
             let number = match order {
@@ -226,7 +226,7 @@ mod tests {
         put(32, read, 8);
         // sample_id_all is the third bit of the third byte, in either bit order.
         bytes[42] = if order == ByteOrder::Little { 1 << 2 } else { 1 << 5 };
-        Attr::read(&bytes, order).unwrap()
+        RecordLayout::read(&bytes, order).unwrap()
     }
 
     fn words(words: &[u64]) -> Vec<u8> {
@@ -255,7 +255,7 @@ mod tests {
         let raw = 4 | 0x0000_0001_0000_0000;
         let record = words(&[&head[..], &counts, &chain, &[raw]].concat());
         let from = 8 * (6 + 6 + 2) + 4;
-        let expected = Sample { at: 1_000, cpu: 3, raw: (from, from + 4) };
+        let expected = PerfSample { at: 1_000, cpu: 3, raw: (from, from + 4) };
         assert_eq!(attr.sample(&record, order), Some(expected));
         assert_eq!(attr.id_of_sample(&record, order), Some(42));
         for length in 0..record.len() {
@@ -268,8 +268,11 @@ mod tests {
         let order = ByteOrder::Little;
         let attr = attr(order, has::TID | has::TIME | has::CPU | has::IDENTIFIER, 0);
         let lost = words(&[2 | 56 << 48, 42, 77, 7 << 32 | 7, 1_000, 3, 42]);
-        assert_eq!(attr.place(&lost, order), Place { at: Some(1_000), cpu: Some(3), tid: Some(7) });
+        assert_eq!(
+            attr.place(&lost, order),
+            TimeAndPlace { at: Some(1_000), cpu: Some(3), tid: Some(7) }
+        );
         assert_eq!(attr.id_of_other(&lost, order), Some(42));
-        assert_eq!(attr.place(&lost[..16], order), Place { at: None, cpu: None, tid: None });
+        assert_eq!(attr.place(&lost[..16], order), TimeAndPlace { at: None, cpu: None, tid: None });
     }
 }

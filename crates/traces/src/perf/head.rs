@@ -1,9 +1,9 @@
 //! The parts of a perf.data besides its records (perf.data-file-format.txt of perf).
 
-use super::attr::Attr;
+use super::attr::RecordLayout;
 use super::records::MOST_TRACING_DATA;
 use crate::bytes::{ByteOrder, until_nul};
-use crate::cursor::Cursor;
+use crate::cursor::FileCursor;
 use crate::formats::EventFormats;
 use crate::quick::IdMap;
 use crate::{ReadAt, TraceError, TraceFormat};
@@ -37,7 +37,7 @@ pub(super) fn order(head: &[u8]) -> Option<ByteOrder> {
 #[derive(Debug)]
 pub(super) struct PerfHead {
     pub(super) order: ByteOrder,
-    pub(super) attrs: Vec<Attr>,
+    pub(super) attrs: Vec<RecordLayout>,
     /// The attributes by id.
     ids: IdMap<u64, usize>,
     /// The CPU by id.
@@ -54,7 +54,7 @@ pub(super) struct PerfHead {
 
 /// The position of the records.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Data {
+pub(super) struct DataPosition {
     pub(super) at: u64,
     pub(super) size: u64,
 }
@@ -76,21 +76,21 @@ impl PerfHead {
     }
 
     /// Reads the parts before and after the records; in a saved pipe they are among these.
-    pub(super) fn read(file: &dyn ReadAt) -> Result<(PerfHead, Data), TraceError> {
+    pub(super) fn read(file: &dyn ReadAt) -> Result<(PerfHead, DataPosition), TraceError> {
         let mut magic = [0; 8];
         file.read_at(0, &mut magic)?;
         let mut head = PerfHead::new(order(&magic).unwrap_or_default());
-        let mut cursor = Cursor::new(file, 8, head.order);
+        let mut cursor = FileCursor::new(file, 8, head.order);
         let size = cursor.number(8)?;
         if size == PIPE_HEAD {
             return Ok((
                 head,
-                Data { at: PIPE_HEAD, size: file.size()?.saturating_sub(PIPE_HEAD) },
+                DataPosition { at: PIPE_HEAD, size: file.size()?.saturating_sub(PIPE_HEAD) },
             ));
         }
         let attr_size = cursor.number(8)?;
         let attrs = (cursor.number(8)?, cursor.number(8)?);
-        let data = Data { at: cursor.number(8)?, size: cursor.number(8)? };
+        let data = DataPosition { at: cursor.number(8)?, size: cursor.number(8)? };
         cursor.skip(16);
         let features = cursor.bytes(32)?;
         if data.size == 0 {
@@ -114,19 +114,19 @@ impl PerfHead {
         // The attributes themselves, and the position of their ids.
         let own = each.checked_sub(16).filter(|own| (64..=MOST_TEXT).contains(own));
         let own = own.ok_or_else(|| damaged(16, "no attributes of events have this size"))?;
-        let mut cursor = Cursor::new(file, at, self.order);
+        let mut cursor = FileCursor::new(file, at, self.order);
         for _ in 0..(size / each).min(MOST_EVENTS as u64) {
             let bytes = cursor.bytes(own)?;
             let ids = (cursor.number(8)?, cursor.number(8)?);
             let left = (MOST_IDS - self.ids.len().min(MOST_IDS)) as u64;
-            let ids = Cursor::new(file, ids.0, self.order).bytes(ids.1.min(left * 8))?;
+            let ids = FileCursor::new(file, ids.0, self.order).bytes(ids.1.min(left * 8))?;
             self.add(&bytes, &ids);
         }
         Ok(())
     }
 
     pub(super) fn add(&mut self, attr: &[u8], ids: &[u8]) {
-        let Some(attr) = Attr::read(attr, self.order) else { return };
+        let Some(attr) = RecordLayout::read(attr, self.order) else { return };
         if self.attrs.len() >= MOST_EVENTS {
             return;
         }
@@ -164,7 +164,7 @@ impl PerfHead {
     }
 
     /// The attributes of a sample or another record, by the id that `of` finds.
-    pub(super) fn attr(&self, of: impl Fn(&Attr) -> Option<u64>) -> Option<&Attr> {
+    pub(super) fn attr(&self, of: impl Fn(&RecordLayout) -> Option<u64>) -> Option<&RecordLayout> {
         let first = self.attrs.first()?;
         let known = of(first).and_then(|id| self.ids.get(&id)).and_then(|at| self.attrs.get(*at));
         known.or(Some(first))
@@ -178,11 +178,11 @@ impl PerfHead {
         };
         let features: Vec<u64> = (0..256).filter(|bit| is_set(*bit)).collect();
         let whole = file.size()?;
-        let mut cursor = Cursor::new(file, at, self.order);
+        let mut cursor = FileCursor::new(file, at, self.order);
         for feature in features {
             let (at, size) = (cursor.number(8)?, cursor.number(8)?);
             self.cut_off |= at.saturating_add(size) > whole;
-            let mut part = Cursor::new(file, at, self.order);
+            let mut part = FileCursor::new(file, at, self.order);
             match feature {
                 TRACING_DATA => {
                     let bytes = part.at_most(size, MOST_TRACING_DATA)?;
@@ -213,7 +213,7 @@ impl PerfHead {
     /// Reads the descriptions of tracepoints (trace-cmd.dat.v6(5), without its options and data).
     #[allow(clippy::ptr_arg)] // A cursor reads what has a known size.
     pub(super) fn tracing_data(&mut self, bytes: &Vec<u8>) -> Result<(), TraceError> {
-        let mut cursor = Cursor::new(bytes, TRACING_MAGIC.len() as u64, self.order);
+        let mut cursor = FileCursor::new(bytes, TRACING_MAGIC.len() as u64, self.order);
         if !bytes.starts_with(TRACING_MAGIC) {
             return Err(damaged(0, "the descriptions of its tracepoints are missing"));
         }

@@ -41,7 +41,7 @@ pub(super) const MOST_TRACING_DATA: u64 = 64 << 20;
 
 /// The next item of the file.
 #[derive(Debug)]
-pub(super) enum Record<'a> {
+pub(super) enum PerfRecord<'a> {
     /// A record with its header.
     Of(u32, &'a [u8]),
     /// The descriptions of tracepoints, in a pipe.
@@ -84,15 +84,15 @@ impl Records {
     }
 
     /// The next record; `None` after the last.
-    pub(super) fn next(&mut self) -> io::Result<Option<Record<'_>>> {
+    pub(super) fn next(&mut self) -> io::Result<Option<PerfRecord<'_>>> {
         loop {
             if self.round_is_complete() {
-                return Ok(Some(Record::RoundComplete));
+                return Ok(Some(PerfRecord::RoundComplete));
             }
             if let Some((kind, size)) = self.head_of_unpacked()? {
                 let from = self.next;
                 self.next += size;
-                return Ok(Some(Record::Of(kind, &self.unpacked[from..from + size])));
+                return Ok(Some(PerfRecord::Of(kind, &self.unpacked[from..from + size])));
             }
             if self.ended {
                 self.cut_off |= self.next < self.unpacked.len();
@@ -114,7 +114,7 @@ impl Records {
                     let mut bytes = Vec::new();
                     (&mut self.from).take(size.min(MOST_TRACING_DATA)).read_to_end(&mut bytes)?;
                     self.skip(size.saturating_sub(bytes.len() as u64))?;
-                    return Ok(Some(Record::TracingData(bytes)));
+                    return Ok(Some(PerfRecord::TracingData(bytes)));
                 }
                 kind::AUXTRACE => {
                     let size = self.number(8);
@@ -127,10 +127,10 @@ impl Records {
                     let is_new = end == 0 || self.rounds.back() != Some(&end);
                     if is_new && self.rounds.len() < MOST_ROUNDS {
                         self.rounds.push_back(end);
-                        return Ok(Some(Record::RoundEnds));
+                        return Ok(Some(PerfRecord::RoundEnds));
                     }
                 }
-                kind => return Ok(Some(Record::Of(kind, &self.from.seen()[..self.record]))),
+                kind => return Ok(Some(PerfRecord::Of(kind, &self.from.seen()[..self.record]))),
             }
         }
     }

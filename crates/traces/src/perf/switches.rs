@@ -1,6 +1,6 @@
 //! PERF_RECORD_SWITCH of a file without tracepoints: how long each thread was off the CPU.
 
-use super::attr::Attr;
+use super::attr::RecordLayout;
 use crate::bytes::ByteOrder;
 use crate::decoder::{Decoder, Head};
 use punctual_core::MonotonicNs;
@@ -33,7 +33,7 @@ impl Switches {
     pub(super) fn take(
         &mut self,
         record: &[u8],
-        attr: &Attr,
+        attr: &RecordLayout,
         order: ByteOrder,
         decoder: &mut Decoder,
     ) {

@@ -1,26 +1,26 @@
 //! The events of one CPU in a packet: FtraceEventBundle.
 
-use super::compact::{Compact, Row};
+use super::compact::{Compact, CompactRow};
 use super::described::{Described, described};
-use super::messages::{Known, message};
-use super::wire::{Fields, Value};
+use super::messages::{KnownMessage, message};
+use super::wire::{Fields, WireValue};
 use crate::decoder::{Decoder, Head};
-use crate::meaning::{Form, Meaning, SLOTS, Values, tid};
+use crate::meaning::{FieldEncoding, Meaning, SLOTS, Values, tid};
 use crate::task_state::StateBits;
 use punctual_core::event::{Event, Tid};
 use std::collections::{BTreeMap, VecDeque};
 
 #[derive(Default, Debug)]
-pub(super) struct Bundles {
+pub(super) struct FtraceBundleReader {
     state: StateBits,
-    messages: BTreeMap<u32, Option<Known>>,
+    messages: BTreeMap<u32, Option<KnownMessage>>,
     described: BTreeMap<u32, Described>,
-    cpus: BTreeMap<u16, Cpu>,
+    cpus: BTreeMap<u16, CompactCpu>,
 }
 
 /// The running task of a CPU, which columns omit.
 #[derive(Clone, Copy, Default, Debug)]
-struct Cpu {
+struct CompactCpu {
     running: Option<(i64, i64)>,
     /// Packets are missing before its next bundle.
     dropped: bool,
@@ -33,7 +33,7 @@ const MOST_MESSAGES: usize = 1 << 12;
 
 /// A bundle's statements about itself.
 #[derive(Clone, Copy, Default, Debug)]
-pub(super) struct Stated {
+pub(super) struct BundleStatements {
     pub(super) cpu: u16,
     pub(super) clock: u64,
     pub(super) instants: Option<(i64, i64)>,
@@ -42,15 +42,15 @@ pub(super) struct Stated {
 }
 
 /// An event or a row, ordered by instant.
-enum Item<'a> {
+enum OrderedItem<'a> {
     Message(u32, &'a [u8], Option<Tid>),
-    Switch(Row<'a>),
-    Waking(Row<'a>),
+    Switch(CompactRow<'a>),
+    Waking(CompactRow<'a>),
 }
 
-impl Stated {
-    pub(super) fn of(bundle: &[u8]) -> Stated {
-        let (mut stated, mut ftrace, mut boot) = (Stated::default(), None, None);
+impl BundleStatements {
+    pub(super) fn of(bundle: &[u8]) -> BundleStatements {
+        let (mut stated, mut ftrace, mut boot) = (BundleStatements::default(), None, None);
         let mut fields = Fields::of(bundle);
         for (number, value) in fields.by_ref() {
             let number_of = || value.number();
@@ -69,7 +69,7 @@ impl Stated {
     }
 }
 
-impl Bundles {
+impl FtraceBundleReader {
     /// Packets are missing, possibly with events of any CPU.
     pub(super) fn dropped(&mut self) {
         self.cpus.values_mut().for_each(|cpu| cpu.dropped = true);
@@ -83,7 +83,7 @@ impl Bundles {
     }
 
     pub(super) fn take(&mut self, bundle: &[u8], decoder: &mut Decoder, out: &mut VecDeque<Event>) {
-        let stated = Stated::of(bundle);
+        let stated = BundleStatements::of(bundle);
         decoder.unreadable += u64::from(stated.damaged);
         let mut compact = Compact::default();
         for (number, value) in Fields::of(bundle) {
@@ -96,8 +96,8 @@ impl Bundles {
             }
         }
         let mut items = events(bundle, decoder);
-        items.extend(compact.switches().map(|row| (row.at, Item::Switch(row))));
-        items.extend(compact.wakeups().map(|row| (row.at, Item::Waking(row))));
+        items.extend(compact.switches().map(|row| (row.at, OrderedItem::Switch(row))));
+        items.extend(compact.wakeups().map(|row| (row.at, OrderedItem::Waking(row))));
         decoder.unreadable += compact.broken();
         items.sort_by_key(|(at, _)| *at);
         let Some((first, _)) = items.first() else { return };
@@ -109,12 +109,12 @@ impl Bundles {
         for (at, item) in items {
             let head = Head { at: at as i64, cpu: stated.cpu, tid: None, context: None, site: 0 };
             match item {
-                Item::Message(number, message, task) => {
+                OrderedItem::Message(number, message, task) => {
                     let head = Head { tid: task, ..head };
                     self.message(number, message, head, &mut cpu, decoder, out);
                 }
-                Item::Switch(row) => self.switch(row, head, &mut cpu, decoder, out),
-                Item::Waking(row) => waking(row, head, cpu, decoder, out),
+                OrderedItem::Switch(row) => self.switch(row, head, &mut cpu, decoder, out),
+                OrderedItem::Waking(row) => waking(row, head, cpu, decoder, out),
             }
         }
         if self.cpus.contains_key(&stated.cpu) || self.cpus.len() < MOST_CPUS {
@@ -127,7 +127,7 @@ impl Bundles {
         number: u32,
         bytes: &[u8],
         head: Head,
-        cpu: &mut Cpu,
+        cpu: &mut CompactCpu,
         decoder: &mut Decoder,
         out: &mut VecDeque<Event>,
     ) {
@@ -162,10 +162,10 @@ impl Bundles {
     /// A message with a meaning here.
     fn known(
         &self,
-        known: Known,
+        known: KnownMessage,
         bytes: &[u8],
         head: Head,
-        cpu: &mut Cpu,
+        cpu: &mut CompactCpu,
         decoder: &mut Decoder,
         out: &mut VecDeque<Event>,
     ) {
@@ -190,10 +190,16 @@ impl Bundles {
         decoder.take(known.place, known.meaning, head, &values, out);
     }
 
-    fn put<'a>(&self, meaning: Meaning, slot: usize, value: Value<'a>, values: &mut Values<'a>) {
+    fn put<'a>(
+        &self,
+        meaning: Meaning,
+        slot: usize,
+        value: WireValue<'a>,
+        values: &mut Values<'a>,
+    ) {
         match meaning.slots()[slot].form {
-            Form::Comm | Form::Text => values.texts[slot] = value.bytes(),
-            Form::State => {
+            FieldEncoding::Comm | FieldEncoding::Text => values.texts[slot] = value.bytes(),
+            FieldEncoding::State => {
                 values.state = value.number().map(|bits| self.state.state(bits as i64));
             }
             _ => values.numbers[slot] = value.number().map(|number| number as i64),
@@ -238,9 +244,9 @@ impl Bundles {
 
     fn switch(
         &self,
-        row: Row<'_>,
+        row: CompactRow<'_>,
         head: Head,
-        cpu: &mut Cpu,
+        cpu: &mut CompactCpu,
         decoder: &mut Decoder,
         out: &mut VecDeque<Event>,
     ) {
@@ -263,7 +269,13 @@ impl Bundles {
 }
 
 /// The columns omit the waker: it is the running task.
-fn waking(row: Row<'_>, head: Head, cpu: Cpu, decoder: &mut Decoder, out: &mut VecDeque<Event>) {
+fn waking(
+    row: CompactRow<'_>,
+    head: Head,
+    cpu: CompactCpu,
+    decoder: &mut Decoder,
+    out: &mut VecDeque<Event>,
+) {
     let Some(place) = decoder.tracepoint(Some("sched"), "sched_waking") else { return };
     let head = Head { tid: cpu.running.and_then(|(running, _)| tid(running)), ..head };
     let mut values = Values::default();
@@ -277,7 +289,7 @@ fn waking(row: Row<'_>, head: Head, cpu: Cpu, decoder: &mut Decoder, out: &mut V
 const GENERIC: u32 = 327;
 
 /// The events that a bundle holds as messages.
-fn events<'a>(bundle: &'a [u8], decoder: &mut Decoder) -> Vec<(u64, Item<'a>)> {
+fn events<'a>(bundle: &'a [u8], decoder: &mut Decoder) -> Vec<(u64, OrderedItem<'a>)> {
     let mut items = Vec::new();
     for (number, event) in Fields::of(bundle) {
         if number != 2 {
@@ -287,15 +299,15 @@ fn events<'a>(bundle: &'a [u8], decoder: &mut Decoder) -> Vec<(u64, Item<'a>)> {
         let mut fields = Fields::of(event.bytes());
         for (number, value) in fields.by_ref() {
             match (number, value) {
-                (1, Value::Number(number)) => at = Some(number),
-                (2, Value::Number(number)) => task = tid(number as u32 as i32 as i64),
-                (3.., Value::Bytes(message)) => found = Some((number, message)),
+                (1, WireValue::Number(number)) => at = Some(number),
+                (2, WireValue::Number(number)) => task = tid(number as u32 as i32 as i64),
+                (3.., WireValue::Bytes(message)) => found = Some((number, message)),
                 _ => {}
             }
         }
         match (at, found) {
             (Some(at), Some((number, message))) if !fields.damaged && at < 1 << 63 => {
-                items.push((at, Item::Message(number, message, task)));
+                items.push((at, OrderedItem::Message(number, message, task)));
             }
             _ => decoder.unreadable += 1,
         }

@@ -16,7 +16,7 @@ const COLUMNS: usize = 13;
 
 /// A switch to a task, or a wake-up of one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Row<'a> {
+pub(super) struct CompactRow<'a> {
     pub(super) at: u64,
     pub(super) task: i64,
     pub(super) prio: i64,
@@ -42,13 +42,13 @@ impl<'a> Compact<'a> {
     }
 
     /// Switches in order of time.
-    pub(super) fn switches(&self) -> impl Iterator<Item = Row<'a>> {
+    pub(super) fn switches(&self) -> impl Iterator<Item = CompactRow<'a>> {
         let [at, state, task, prio, name] = SWITCH;
         self.rows(at, task, prio, name, state)
     }
 
     /// Wake-ups in order of time.
-    pub(super) fn wakeups(&self) -> impl Iterator<Item = Row<'a>> {
+    pub(super) fn wakeups(&self) -> impl Iterator<Item = CompactRow<'a>> {
         let [at, task, cpu, prio, name] = WAKING;
         self.rows(at, task, prio, name, cpu)
     }
@@ -70,14 +70,14 @@ impl<'a> Compact<'a> {
         prio: usize,
         name: usize,
         other: usize,
-    ) -> impl Iterator<Item = Row<'a>> {
+    ) -> impl Iterator<Item = CompactRow<'a>> {
         let mut instant = 0u64;
         let of = |column: usize| self.columns[column].iter().copied();
         let rows = of(at).zip(of(task)).zip(of(prio)).zip(of(name)).zip(of(other));
         rows.map(move |((((delta, task), prio), name), other)| {
             instant = instant.wrapping_add(delta);
             let name = usize::try_from(name).ok().and_then(|name| self.names.get(name).copied());
-            Row {
+            CompactRow {
                 at: instant,
                 task: task as i64,
                 prio: prio as i64,
@@ -98,7 +98,7 @@ mod tests {
         let switches = b"\x0a\x03\xe8\x07\x05\x12\x02\x01\x02\x1a\x02\x07\x09\x22\x02\x31\x63";
         compact.add(switches);
         compact.add(b"\x2a\x05servo\x2a\x03hog\x32\x02\x00\x01");
-        let row = |at, task, prio, name, other| Row { at, task, prio, name, other };
+        let row = |at, task, prio, name, other| CompactRow { at, task, prio, name, other };
         let expected = [row(1_000, 7, 0x31, &b"servo"[..], 1), row(1_005, 9, 0x63, b"hog", 2)];
         assert_eq!(compact.switches().collect::<Vec<_>>(), expected);
         assert_eq!((compact.wakeups().count(), compact.broken()), (0, 0));

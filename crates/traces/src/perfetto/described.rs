@@ -2,7 +2,7 @@
 //! with `denser_generic_event_encoding`: the number and the type of each message are in the first
 //! bundles that use it.
 
-use super::messages::Known;
+use super::messages::KnownMessage;
 use super::wire::Fields;
 use crate::decoder::Decoder;
 use crate::meaning::{Meaning, SLOTS};
@@ -12,7 +12,7 @@ pub(super) struct Described {
     /// Its index in the decoder.
     pub(super) place: usize,
     /// Its meaning, if any.
-    pub(super) known: Option<Known>,
+    pub(super) known: Option<KnownMessage>,
 }
 
 /// The first number of such messages (src/traced/probes/ftrace/proto_translation_table.h).
@@ -33,7 +33,7 @@ pub(super) fn described(bytes: &[u8], decoder: &mut Decoder) -> Option<(u32, Des
     let name = Fields::of(event).find(|(field, _)| *field == 1)?.1;
     let name = std::str::from_utf8(name.bytes()).ok()?;
     let place = decoder.tracepoint(group, name)?;
-    let known = decoder.known(place).meaning.map(|meaning| Known {
+    let known = decoder.known(place).meaning.map(|meaning| KnownMessage {
         meaning,
         place,
         slots: slots(meaning, event),

@@ -5,7 +5,7 @@ use crate::meaning::{Meaning, SLOTS};
 
 /// A tracepoint with a message of its own.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Message {
+pub(super) struct TracepointMessage {
     pub(super) system: &'static str,
     pub(super) name: &'static str,
     /// Its fields: the first has the number 1.
@@ -15,9 +15,9 @@ pub(super) struct Message {
 macro_rules! messages {
     ($($number:literal $system:literal $name:literal [$($field:literal)*])*) => {
         /// The message with this number in FtraceEvent.
-        pub(super) fn message(number: u32) -> Option<Message> {
+        pub(super) fn message(number: u32) -> Option<TracepointMessage> {
             match number {
-                $($number => Some(Message {
+                $($number => Some(TracepointMessage {
                     system: $system, name: $name, fields: &[$($field),*],
                 }),)*
                 _ => None,
@@ -72,7 +72,7 @@ messages! {
 
 /// A message whose tracepoint has a meaning here.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Known {
+pub(super) struct KnownMessage {
     pub(super) meaning: Meaning,
     /// Its index in the decoder.
     pub(super) place: usize,
@@ -80,8 +80,8 @@ pub(super) struct Known {
     pub(super) slots: [Option<(u32, usize)>; SLOTS],
 }
 
-impl Message {
-    pub(super) fn known(&self, place: usize) -> Option<Known> {
+impl TracepointMessage {
+    pub(super) fn known(&self, place: usize) -> Option<KnownMessage> {
         let meaning = Meaning::of(Some(self.system), self.name)?;
         let number = |name: &str| {
             let (name, element) = match name.split_once('[') {
@@ -95,7 +95,7 @@ impl Message {
         for (slot, of) in slots.iter_mut().zip(meaning.slots()) {
             *slot = of.names.split('|').find_map(number);
         }
-        Some(Known { meaning, place, slots })
+        Some(KnownMessage { meaning, place, slots })
     }
 }
 

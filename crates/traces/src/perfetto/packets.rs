@@ -1,6 +1,6 @@
 //! The packets of a trace in sequence, decompressed if necessary.
 
-use super::wire::{Fields, Value, varint};
+use super::wire::{Fields, WireValue, varint};
 use crate::compression::Compression;
 use crate::input::HEAD;
 use std::collections::VecDeque;
@@ -41,7 +41,7 @@ fn begins_with(mut packet: &[u8], numbers: &[u32]) -> bool {
     })
 }
 
-pub(super) struct Packets {
+pub(super) struct PacketReader {
     from: io::BufReader<Box<dyn Read>>,
     unpacked: VecDeque<Vec<u8>>,
     /// The file ends within a packet, or the rest is invalid.
@@ -50,10 +50,10 @@ pub(super) struct Packets {
     pub(super) damaged: u64,
 }
 
-impl Packets {
-    pub(super) fn new(from: Box<dyn Read>) -> Packets {
+impl PacketReader {
+    pub(super) fn new(from: Box<dyn Read>) -> PacketReader {
         let from = io::BufReader::with_capacity(1 << 16, from);
-        Packets { from, unpacked: VecDeque::new(), cut_off: false, damaged: 0 }
+        PacketReader { from, unpacked: VecDeque::new(), cut_off: false, damaged: 0 }
     }
 
     /// The next packet; `None` after the last.
@@ -136,9 +136,9 @@ impl Packets {
 }
 
 /// The packet in a field of a whole trace.
-fn packet_of(field: (u32, Value<'_>)) -> Option<Vec<u8>> {
+fn packet_of(field: (u32, WireValue<'_>)) -> Option<Vec<u8>> {
     match field {
-        (1, Value::Bytes(packet)) => Some(packet.to_vec()),
+        (1, WireValue::Bytes(packet)) => Some(packet.to_vec()),
         _ => None,
     }
 }

@@ -2,23 +2,23 @@
 
 /// The value of a field.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Value<'a> {
+pub(super) enum WireValue<'a> {
     Number(u64),
     Bytes(&'a [u8]),
 }
 
-impl<'a> Value<'a> {
+impl<'a> WireValue<'a> {
     pub(super) fn number(self) -> Option<u64> {
         match self {
-            Value::Number(number) => Some(number),
-            Value::Bytes(_) => None,
+            WireValue::Number(number) => Some(number),
+            WireValue::Bytes(_) => None,
         }
     }
 
     pub(super) fn bytes(self) -> &'a [u8] {
         match self {
-            Value::Bytes(bytes) => bytes,
-            Value::Number(_) => &[],
+            WireValue::Bytes(bytes) => bytes,
+            WireValue::Number(_) => &[],
         }
     }
 }
@@ -36,19 +36,19 @@ impl<'a> Fields<'a> {
         Fields { rest: bytes, damaged: false }
     }
 
-    fn field(&mut self) -> Option<(u32, Value<'a>)> {
+    fn field(&mut self) -> Option<(u32, WireValue<'a>)> {
         let tag = varint(&mut self.rest)?;
         let number = u32::try_from(tag >> 3).ok().filter(|number| *number > 0)?;
         let value = match tag & 7 {
-            0 => Value::Number(varint(&mut self.rest)?),
-            1 => Value::Number(u64::from_le_bytes(*self.rest.split_off(..8)?.first_chunk()?)),
+            0 => WireValue::Number(varint(&mut self.rest)?),
+            1 => WireValue::Number(u64::from_le_bytes(*self.rest.split_off(..8)?.first_chunk()?)),
             2 => {
                 let length = usize::try_from(varint(&mut self.rest)?).ok()?;
-                Value::Bytes(self.rest.split_off(..length)?)
+                WireValue::Bytes(self.rest.split_off(..length)?)
             }
             5 => {
                 let bytes = self.rest.split_off(..4)?.first_chunk()?;
-                Value::Number(u32::from_le_bytes(*bytes).into())
+                WireValue::Number(u32::from_le_bytes(*bytes).into())
             }
             _ => return None,
         };
@@ -57,7 +57,7 @@ impl<'a> Fields<'a> {
 }
 
 impl<'a> Iterator for Fields<'a> {
-    type Item = (u32, Value<'a>);
+    type Item = (u32, WireValue<'a>);
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.rest.is_empty() {
@@ -105,11 +105,11 @@ mod tests {
         ]
         .concat();
         let expected = [
-            (1, Value::Number(150)),
-            (2, Value::Bytes(b"cat")),
-            (3, Value::Number(1)),
-            (4, Value::Number(2)),
-            (5, Value::Number(u64::MAX)),
+            (1, WireValue::Number(150)),
+            (2, WireValue::Bytes(b"cat")),
+            (3, WireValue::Number(1)),
+            (4, WireValue::Number(2)),
+            (5, WireValue::Number(u64::MAX)),
         ];
         assert_eq!(Fields::of(&bytes).collect::<Vec<_>>(), expected);
         let mut cut = Fields::of(b"\x12\x05cat");

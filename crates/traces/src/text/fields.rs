@@ -3,7 +3,7 @@
 
 use super::line::number;
 use crate::decoder::{COMM, Decoder};
-use crate::meaning::{Form, Meaning, Values};
+use crate::meaning::{FieldEncoding, Meaning, Values};
 use crate::task_state;
 
 /// Reads the fields of the meaning; missing ones stay absent.
@@ -41,18 +41,18 @@ fn by_keys<'a>(meaning: Meaning, rest: &'a [u8], decoder: &mut Decoder) -> Value
         let Some(at) = found else { continue };
         let text = &rest[at..];
         match slot.form {
-            Form::Comm => {
+            FieldEncoding::Comm => {
                 let end = end_of_comm(text, ends(slot.names)).unwrap_or(0);
                 values.texts[place] = &text[..end];
                 from = at + end;
             }
-            Form::Text => values.texts[place] = text,
-            Form::State => {
+            FieldEncoding::Text => values.texts[place] = text,
+            FieldEncoding::State => {
                 let end = text.iter().position(|byte| byte.is_ascii_whitespace());
                 values.state = Some(task_state::of_text(&text[..end.unwrap_or(text.len())]));
             }
-            Form::Number | Form::Device => values.numbers[place] = signed(text),
-            Form::Pointer => values.numbers[place] = pointer(text, decoder),
+            FieldEncoding::Number | FieldEncoding::Device => values.numbers[place] = signed(text),
+            FieldEncoding::Pointer => values.numbers[place] = pointer(text, decoder),
         }
     }
     values

@@ -2,7 +2,7 @@
 
 use super::line::number;
 use crate::decoder::{Decoder, Head};
-use crate::graph::{Call, GraphLine};
+use crate::graph::{GraphCall, GraphLine};
 use punctual_core::event::Tid;
 
 /// Bytes of a function's name.
@@ -31,7 +31,7 @@ fn parse(text: &str) -> Option<GraphLine<'_>> {
         let (cpu, rest) = cpu_of(text)?;
         let (_, next) = rest.split_once("=>")?;
         let task = task_of(next.trim())?;
-        return Some(GraphLine { at, cpu, task: Some(task), took, what: Call::Switch });
+        return Some(GraphLine { at, cpu, task: Some(task), took, what: GraphCall::Switch });
     }
     let function = columns.pop()?.trim();
     for column in columns.into_iter().map(str::trim) {
@@ -58,10 +58,10 @@ fn parse(text: &str) -> Option<GraphLine<'_>> {
     let is_name =
         |name: &str| (1..=NAME).contains(&name.len()) && !name.contains(char::is_whitespace);
     let what = match function {
-        _ if function.starts_with('}') => Call::Leave,
-        _ if function.ends_with('{') && is_name(name) => Call::Enter(name),
-        _ if function.ends_with(';') && is_name(name) => Call::Leaf(name),
-        _ => Call::Other,
+        _ if function.starts_with('}') => GraphCall::Leave,
+        _ if function.ends_with('{') && is_name(name) => GraphCall::Enter(name),
+        _ if function.ends_with(';') && is_name(name) => GraphCall::Leaf(name),
+        _ => GraphCall::Other,
     };
     Some(GraphLine { at, cpu: cpu?, task, took, what })
 }
@@ -69,7 +69,7 @@ fn parse(text: &str) -> Option<GraphLine<'_>> {
 /// Whether a line is the beginning or the end of a function.
 pub(super) fn is_of_graph(line: &[u8]) -> bool {
     let of_graph = std::str::from_utf8(line).ok().and_then(parse);
-    of_graph.is_some_and(|line| !matches!(line.what, Call::Other | Call::Switch))
+    of_graph.is_some_and(|line| !matches!(line.what, GraphCall::Other | GraphCall::Switch))
 }
 
 /// ` 3) rest`
@@ -108,22 +108,25 @@ mod tests {
         fn line(text: &str) -> GraphLine<'_> {
             parse(text).unwrap_or_else(|| panic!("{text}"))
         }
-        fn of(text: &str) -> (u16, Option<i64>, Call<'_>) {
+        fn of(text: &str) -> (u16, Option<i64>, GraphCall<'_>) {
             (line(text).cpu, line(text).took, line(text).what)
         }
-        assert_eq!(of(" 0)               |  sys_open() {"), (0, None, Call::Enter("sys_open")));
-        assert_eq!(of(" 1)   1.382 us    |    fput();"), (1, Some(1_382), Call::Leaf("fput")));
-        assert_eq!(of(" 0) ! 100.541 us  |  } /* x */"), (0, Some(100_541), Call::Leave));
-        assert_eq!(of(" 3) * 54973 us  |  }"), (3, Some(54_973_000), Call::Leave));
+        assert_eq!(
+            of(" 0)               |  sys_open() {"),
+            (0, None, GraphCall::Enter("sys_open"))
+        );
+        assert_eq!(of(" 1)   1.382 us    |    fput();"), (1, Some(1_382), GraphCall::Leaf("fput")));
+        assert_eq!(of(" 0) ! 100.541 us  |  } /* x */"), (0, Some(100_541), GraphCall::Leave));
+        assert_eq!(of(" 3) * 54973 us  |  }"), (3, Some(54_973_000), GraphCall::Leave));
         let whole = line(" 360.774522 |   1)  sh-4802  | d..1 |   0.541 us    |  put();");
         assert_eq!((whole.at, whole.task), (Some(360_774_522_000), Some(("sh", 4_802))));
-        assert_eq!((whole.took, whole.what), (Some(541), Call::Leaf("put")));
+        assert_eq!((whole.took, whole.what), (Some(541), GraphCall::Leaf("put")));
         // Of irqsoff with the option display-graph.
         let relative = line("  3750 us |   0)   bash-1507    |  d..1 |   0.516 us    |  x();");
         assert_eq!((relative.at, relative.took), (Some(3_750_000), Some(516)));
         let switch = line(" 2)  migration/2-9   =>   a-b-7 ");
-        assert_eq!((switch.task, switch.what), (Some(("a-b", 7)), Call::Switch));
-        assert_eq!(of(" 0)               |  /* sched_switch: a */").2, Call::Other);
+        assert_eq!((switch.task, switch.what), (Some(("a-b", 7)), GraphCall::Switch));
+        assert_eq!(of(" 0)               |  /* sched_switch: a */").2, GraphCall::Other);
         for other in ["", "x | y", "| | |", " 0) a", ")(|"] {
             assert_eq!(parse(other), None, "{other}");
         }

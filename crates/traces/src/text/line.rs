@@ -5,7 +5,7 @@
 
 /// The event of a line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Line<'a> {
+pub(super) struct TextLine<'a> {
     pub(super) comm: &'a [u8],
     pub(super) tid: u32,
     pub(super) process: Option<u32>,
@@ -24,7 +24,7 @@ pub(super) struct Line<'a> {
 /// The kind of a line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Parsed<'a> {
-    Event(Line<'a>),
+    Event(TextLine<'a>),
     /// After `#`.
     Comment(&'a [u8]),
     /// Another line that may have a meaning.
@@ -106,7 +106,7 @@ const LONGEST_COMM: usize = 15;
 const COLUMNS: usize = 16;
 
 /// `comm-pid (tgid) [cpu] flags time: name: rest`, and `comm pid [cpu] time: name: rest` of perf.
-fn with_brackets(line: &[u8], columns: usize) -> Option<Line<'_>> {
+fn with_brackets(line: &[u8], columns: usize) -> Option<TextLine<'_>> {
     let mut from = columns.min(line.len());
     while let Some(open) = line[from..].iter().position(|byte| *byte == b'[').map(|at| at + from) {
         from = open + 1;
@@ -117,7 +117,7 @@ fn with_brackets(line: &[u8], columns: usize) -> Option<Line<'_>> {
         let Some((comm, tid, process)) = task(&line[..open], columns) else { continue };
         let Some(when) = flags_and_time(after) else { continue };
         let cpu = u16::try_from(cpu).ok()?;
-        return Some(Line { comm, tid, process, cpu, ..when });
+        return Some(TextLine { comm, tid, process, cpu, ..when });
     }
     None
 }
@@ -165,14 +165,14 @@ fn comm(text: &[u8]) -> &[u8] {
 const LONGEST_FLAGS: usize = 12;
 
 /// ` d..2.  12.345678: name: rest`
-fn flags_and_time(text: &[u8]) -> Option<Line<'_>> {
+fn flags_and_time(text: &[u8]) -> Option<TextLine<'_>> {
     let text = text.trim_ascii_start();
     let word = word(text);
     match time(text) {
         Some(line) => Some(line),
         None if (1..=LONGEST_FLAGS).contains(&word.len()) && is_flags(word) => {
             let line = time(text[word.len()..].trim_ascii_start())?;
-            Some(Line { flags: word, ..line })
+            Some(TextLine { flags: word, ..line })
         }
         None => None,
     }
@@ -185,13 +185,13 @@ fn is_flags(word: &[u8]) -> bool {
 }
 
 /// `12.345678: name: rest`, `(+5)` of trace-cmd and the period of perf between.
-fn time(text: &[u8]) -> Option<Line<'_>> {
+fn time(text: &[u8]) -> Option<TextLine<'_>> {
     let (at, step, after) = instant(text)?;
     let after = after.strip_prefix(b":")?;
     behind_time(at, step, after)
 }
 
-fn behind_time(at: i64, step: i64, after: &[u8]) -> Option<Line<'_>> {
+fn behind_time(at: i64, step: i64, after: &[u8]) -> Option<TextLine<'_>> {
     let mut text = after.trim_ascii_start();
     if text.starts_with(b"(+") {
         let end = text.iter().position(|byte| *byte == b')')?;
@@ -202,7 +202,7 @@ fn behind_time(at: i64, step: i64, after: &[u8]) -> Option<Line<'_>> {
     }
     let (name, rest) = name(text);
     let (comm, tid, process, cpu, flags) = (&[][..], 0, None, 0, &[][..]);
-    Some(Line { comm, tid, process, cpu, flags, at, step, text, name, rest })
+    Some(TextLine { comm, tid, process, cpu, flags, at, step, text, name, rest })
 }
 
 /// `sched_switch: …`, `sched:sched_switch: …`, `sys_futex(…)`, `function <-parent`.
@@ -217,7 +217,7 @@ fn name(text: &[u8]) -> (&[u8], &[u8]) {
 }
 
 /// `comm-123    0d..2.   15us+: name: rest`: the latency tracers, and the option `latency-format`.
-fn latency_format(line: &[u8]) -> Option<Line<'_>> {
+fn latency_format(line: &[u8]) -> Option<TextLine<'_>> {
     let mut from = 0;
     while let Some(dash) = line[from..].iter().position(|byte| *byte == b'-').map(|at| at + from) {
         from = dash + 1;
@@ -234,13 +234,13 @@ fn latency_format(line: &[u8]) -> Option<Line<'_>> {
         let text = flags[flagged.len()..].trim_ascii_start();
         let Some(when) = time(text).or_else(|| relative_time(text)) else { continue };
         let (tid, cpu) = (u32::try_from(tid).ok()?, u16::try_from(cpu).ok()?);
-        return Some(Line { comm: comm(&line[..dash]), tid, cpu, flags: flagged, ..when });
+        return Some(TextLine { comm: comm(&line[..dash]), tid, cpu, flags: flagged, ..when });
     }
     None
 }
 
 /// `15us+: …`, `15.250us : …`
-fn relative_time(text: &[u8]) -> Option<Line<'_>> {
+fn relative_time(text: &[u8]) -> Option<TextLine<'_>> {
     let (negative, text) = match text.strip_prefix(b"-") {
         Some(text) => (true, text),
         None => (false, text),
@@ -309,7 +309,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn event(text: &str) -> Line<'_> {
+    fn event(text: &str) -> TextLine<'_> {
         match parse(text.as_bytes()) {
             Parsed::Event(line) => line,
             other => panic!("{text}: {other:?}"),

@@ -6,7 +6,7 @@ use std::io::{self, Read};
 const LONGEST: usize = 64 << 10;
 const BUFFER: usize = 4 * LONGEST;
 
-pub(super) struct Lines {
+pub(super) struct TraceLines {
     bytes: Box<dyn Read>,
     buffer: Vec<u8>,
     from: usize,
@@ -19,10 +19,10 @@ pub(super) struct Lines {
     pub(super) cut_off: bool,
 }
 
-impl Lines {
-    pub(super) fn new(bytes: Box<dyn Read>) -> Lines {
+impl TraceLines {
+    pub(super) fn new(bytes: Box<dyn Read>) -> TraceLines {
         let buffer = vec![0; BUFFER];
-        Lines {
+        TraceLines {
             bytes,
             buffer,
             from: 0,
@@ -87,7 +87,7 @@ mod tests {
     #[test]
     fn overlong_lines_are_skipped_and_counted() {
         let text = [vec![b'a'; LONGEST + 70_000], b"\nb\r\n\nc".to_vec(), vec![b'd'; 9]].concat();
-        let mut lines = Lines::new(Box::new(io::Cursor::new(text)));
+        let mut lines = TraceLines::new(Box::new(io::Cursor::new(text)));
         let first = lines.next().unwrap().map(|line| line.len());
         assert_eq!(first, Some(1));
         assert_eq!(lines.next().unwrap(), Some(&b""[..]));

@@ -1,6 +1,6 @@
 //! The metadata in a text: its header, losses, buffers that begin later.
 
-use super::line::{Line, number};
+use super::line::{TextLine, number};
 use crate::decoder::Decoder;
 use crate::marks::LatencyHead;
 use punctual_core::event::Event;
@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 /// The metadata so far; some of it concerns the next event of a CPU.
 #[derive(Default, Debug)]
-pub(super) struct Said {
+pub(super) struct TextMetadata {
     pub(super) producer: Option<String>,
     /// As in uname(2): the numbers of system calls are those of its kernel.
     pub(super) machine: Option<String>,
@@ -28,7 +28,7 @@ pub(super) struct Said {
 /// The maximum number of CPUs with pending losses.
 const MOST: usize = 1 << 14;
 
-impl Said {
+impl TextMetadata {
     /// A line after `#`.
     pub(super) fn comment(&mut self, text: &[u8], decoder: &mut Decoder) {
         if let Some(tracer) = text.strip_prefix(b"tracer:") {
@@ -111,7 +111,7 @@ impl Said {
     /// An event follows: losses of its CPU occurred before it.
     pub(super) fn before(
         &mut self,
-        line: &Line<'_>,
+        line: &TextLine<'_>,
         decoder: &mut Decoder,
         out: &mut VecDeque<Event>,
     ) {

@@ -6,7 +6,7 @@ use std::io;
 use std::sync::atomic::{AtomicU32, Ordering::AcqRel, Ordering::Acquire, Ordering::Release};
 use std::sync::{Mutex, PoisonError};
 
-pub enum Lock {
+pub enum SubjectLock {
     Plain(AtomicU32),
     Inheriting(AtomicU32),
     Std(Mutex<()>),
@@ -16,14 +16,14 @@ pub enum Lock {
 const FREE: u32 = 0;
 const TAKEN: u32 = 1;
 const WAITED_FOR: u32 = 2;
-const SCOPE: futex::Scope = futex::Scope::Private;
+const SCOPE: futex::FutexScope = futex::FutexScope::Private;
 
-impl Lock {
-    pub fn new(kind: LockKind) -> Lock {
+impl SubjectLock {
+    pub fn new(kind: LockKind) -> SubjectLock {
         match kind {
-            LockKind::Plain => Lock::Plain(AtomicU32::new(FREE)),
-            LockKind::Inheriting => Lock::Inheriting(AtomicU32::new(FREE)),
-            LockKind::Std => Lock::Std(Mutex::new(())),
+            LockKind::Plain => SubjectLock::Plain(AtomicU32::new(FREE)),
+            LockKind::Inheriting => SubjectLock::Inheriting(AtomicU32::new(FREE)),
+            LockKind::Std => SubjectLock::Std(Mutex::new(())),
         }
     }
 
@@ -32,12 +32,12 @@ impl Lock {
         let exchange =
             |word: &AtomicU32, from, to| word.compare_exchange(from, to, AcqRel, Acquire).is_ok();
         match self {
-            Lock::Std(lock) => {
+            SubjectLock::Std(lock) => {
                 let _held = lock.lock().unwrap_or_else(PoisonError::into_inner);
                 work()
             }
             // Drepper, Futexes Are Tricky: the third mutex.
-            Lock::Plain(word) => {
+            SubjectLock::Plain(word) => {
                 if !exchange(word, FREE, TAKEN) {
                     while word.swap(WAITED_FOR, AcqRel) != FREE {
                         // If the word has changed meanwhile, it is retried.
@@ -50,7 +50,7 @@ impl Lock {
                 }
                 worked
             }
-            Lock::Inheriting(word) => {
+            SubjectLock::Inheriting(word) => {
                 let own = attributes::tid() as u32;
                 if !exchange(word, FREE, own) {
                     futex::lock_pi(word, SCOPE)?;
@@ -74,7 +74,7 @@ mod tests {
     #[test]
     fn every_lock_of_the_subject_provides_mutual_exclusion() {
         for kind in [LockKind::Plain, LockKind::Inheriting, LockKind::Std] {
-            let (lock, count) = (Arc::new(Lock::new(kind)), Arc::new(AtomicU64::new(0)));
+            let (lock, count) = (Arc::new(SubjectLock::new(kind)), Arc::new(AtomicU64::new(0)));
             let adds = || {
                 let (lock, count) = (Arc::clone(&lock), Arc::clone(&count));
                 std::thread::spawn(move || {

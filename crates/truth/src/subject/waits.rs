@@ -1,9 +1,9 @@
 //! The waits of the subject, and the threads that cause them.
 
-use super::lock::Lock;
-use super::{Stage, now, sleep_until};
+use super::lock::SubjectLock;
+use super::{SubjectStage, now, sleep_until};
 use crate::block::Disk;
-use crate::group::Group;
+use crate::group::ControlGroup;
 use crate::names::{CULPRIT, DEVICE, HOLDER, PRIORITY};
 use crate::operation::{Holder, LockKind, Operation};
 use crate::record;
@@ -24,7 +24,7 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc;
 
 /// One cycle's work: returns the delay that it met, if any.
-pub type Wait = Box<dyn FnMut(&Stage) -> io::Result<Option<Injected>>>;
+pub type CycleWork = Box<dyn FnMut(&SubjectStage) -> io::Result<Option<Injected>>>;
 
 /// How long before a cycle the holder takes the subject's resource.
 const AHEAD: i64 = 200_000;
@@ -39,7 +39,7 @@ const PAGES: usize = 64 << 20;
 const PAGE: usize = 4096;
 
 /// Starts the threads that make the subject wait.
-pub fn prepare(operation: Operation, stage: &Arc<Stage>) -> io::Result<Wait> {
+pub fn prepare(operation: Operation, stage: &Arc<SubjectStage>) -> io::Result<CycleWork> {
     match operation {
         Operation::Lock(kind, holder) => lock(stage, kind, holder),
         Operation::Chain(kind) => chain(stage, kind),
@@ -78,7 +78,7 @@ pub fn prepare(operation: Operation, stage: &Arc<Stage>) -> io::Result<Wait> {
             // Once the program is in the group, before its threads need the quota.
             let quota = RUNTIME.0 / 1_000;
             let period = quota + stage.length / 1_000;
-            let group = Group::with_quota("punctual-truth-quota", quota, period)?;
+            let group = ControlGroup::with_quota("punctual-truth-quota", quota, period)?;
             group.enter()?;
             Ok(Box::new(move |stage| Ok(gap(stage))))
         }
@@ -86,8 +86,8 @@ pub fn prepare(operation: Operation, stage: &Arc<Stage>) -> io::Result<Wait> {
     }
 }
 
-fn lock(stage: &Arc<Stage>, kind: LockKind, holder: Holder) -> io::Result<Wait> {
-    let lock = Arc::new(Lock::new(kind));
+fn lock(stage: &Arc<SubjectStage>, kind: LockKind, holder: Holder) -> io::Result<CycleWork> {
+    let lock = Arc::new(SubjectLock::new(kind));
     let own = Arc::clone(&lock);
     stage.culprit(AHEAD, move |stage, due| {
         lock.held(|| {
@@ -103,7 +103,7 @@ fn lock(stage: &Arc<Stage>, kind: LockKind, holder: Holder) -> io::Result<Wait> 
 }
 
 /// The subject's part: takes the lock and releases it.
-fn takes(lock: Arc<Lock>) -> Wait {
+fn takes(lock: Arc<SubjectLock>) -> CycleWork {
     Box::new(move |stage| {
         let begin = now();
         lock.held(|| Ok(()))?;
@@ -112,8 +112,8 @@ fn takes(lock: Arc<Lock>) -> Wait {
 }
 
 /// The subject waits for a thread, which waits for the culprit.
-fn chain(stage: &Arc<Stage>, kind: LockKind) -> io::Result<Wait> {
-    let (near, far) = (Arc::new(Lock::new(kind)), Arc::new(Lock::new(kind)));
+fn chain(stage: &Arc<SubjectStage>, kind: LockKind) -> io::Result<CycleWork> {
+    let (near, far) = (Arc::new(SubjectLock::new(kind)), Arc::new(SubjectLock::new(kind)));
     let (own, farther) = (Arc::clone(&near), Arc::clone(&far));
     stage.culprit(AHEAD * 2, move |stage, due| {
         far.held(|| {
@@ -128,8 +128,8 @@ fn chain(stage: &Arc<Stage>, kind: LockKind) -> io::Result<Wait> {
 }
 
 /// The subject waits for a thread, which waits for the CPU that the culprit has.
-fn inversion(stage: &Arc<Stage>) -> io::Result<Wait> {
-    let lock = Arc::new(Lock::new(LockKind::Plain));
+fn inversion(stage: &Arc<SubjectStage>) -> io::Result<CycleWork> {
+    let lock = Arc::new(SubjectLock::new(LockKind::Plain));
     let own = Arc::clone(&lock);
     stage.culprit(AHEAD / 2, |stage, due| {
         spin_until(due + stage.length);
@@ -147,7 +147,7 @@ fn inversion(stage: &Arc<Stage>) -> io::Result<Wait> {
 }
 
 /// The kernel module has a mutex.
-fn kernel_lock(stage: &Arc<Stage>) -> io::Result<Wait> {
+fn kernel_lock(stage: &Arc<SubjectStage>) -> io::Result<CycleWork> {
     let mut holds = open_device()?;
     stage.culprit(AHEAD, move |stage, _| {
         holds.write_all(format!("hold {}", stage.length + AHEAD).as_bytes())
@@ -163,7 +163,7 @@ fn kernel_lock(stage: &Arc<Stage>) -> io::Result<Wait> {
 
 /// The culprit as a peer that answers after a time.
 fn peer(
-    stage: &Arc<Stage>,
+    stage: &Arc<SubjectStage>,
     mut request: impl Read + Send + 'static,
     mut reply: impl Write + Send + 'static,
 ) -> io::Result<()> {
@@ -178,7 +178,7 @@ fn peer(
     })
 }
 
-fn asks(mut ask: impl Write + 'static, mut answer: impl Read + 'static) -> Wait {
+fn asks(mut ask: impl Write + 'static, mut answer: impl Read + 'static) -> CycleWork {
     Box::new(move |stage| {
         ask.write_all(&[0])?;
         let begin = now();
@@ -188,7 +188,7 @@ fn asks(mut ask: impl Write + 'static, mut answer: impl Read + 'static) -> Wait 
 }
 
 /// The subject sleeps longer than the culprit allows.
-fn signal(stage: &Arc<Stage>) -> io::Result<Wait> {
+fn signal(stage: &Arc<SubjectStage>) -> io::Result<CycleWork> {
     signals::prepare_waking()?;
     let subject = attributes::tid();
     stage.culprit(0, move |stage, due| {
@@ -207,7 +207,7 @@ fn signal(stage: &Arc<Stage>) -> io::Result<Wait> {
     }))
 }
 
-fn device(word: &'static str) -> io::Result<Wait> {
+fn device(word: &'static str) -> io::Result<CycleWork> {
     let mut device = open_device()?;
     Ok(Box::new(move |stage| {
         let begin = now();
@@ -221,7 +221,7 @@ fn open_device() -> io::Result<File> {
     OpenOptions::new().read(true).write(true).open(DEVICE)
 }
 
-fn block_read() -> io::Result<Wait> {
+fn block_read() -> io::Result<CycleWork> {
     let direct = OFlags::DIRECT.bits() as i32;
     let file = OpenOptions::new().read(true).custom_flags(direct).open(Disk::path())?;
     let mut room = vec![0; PAGE * 2];
@@ -233,7 +233,7 @@ fn block_read() -> io::Result<Wait> {
     }))
 }
 
-fn fsync() -> io::Result<Wait> {
+fn fsync() -> io::Result<CycleWork> {
     let file = OpenOptions::new().read(true).write(true).open(Disk::path())?;
     Ok(Box::new(move |_| {
         file.write_all_at(&[1; PAGE], 0)?;
@@ -243,7 +243,7 @@ fn fsync() -> io::Result<Wait> {
     }))
 }
 
-fn major_fault() -> io::Result<Wait> {
+fn major_fault() -> io::Result<CycleWork> {
     let file = OpenOptions::new().read(true).open(Disk::path())?;
     Ok(Box::new(move |_| {
         fadvise(&file, 0, None::<NonZeroU64>, Advice::DontNeed)?;
@@ -258,7 +258,7 @@ fn major_fault() -> io::Result<Wait> {
 const READ: i32 = 1;
 
 /// Another thread unmaps the pages, while the subject sleeps.
-fn minor_faults(stage: &Arc<Stage>) -> io::Result<Wait> {
+fn minor_faults(stage: &Arc<SubjectStage>) -> io::Result<CycleWork> {
     let (used, unmaps) = mpsc::channel::<Mapping>();
     stage.thread(HOLDER, 1, move |_| {
         unmaps.iter().for_each(drop);
@@ -282,7 +282,7 @@ fn minor_faults(stage: &Arc<Stage>) -> io::Result<Wait> {
 }
 
 /// The subject runs, and is preempted for a part of that.
-fn preempted(stage: &Arc<Stage>) -> io::Result<Wait> {
+fn preempted(stage: &Arc<SubjectStage>) -> io::Result<CycleWork> {
     let above = PRIORITY + 10;
     stage.before_each(CULPRIT, above, -AHEAD, |stage, _| {
         stage.begins();
@@ -301,7 +301,7 @@ fn preempted(stage: &Arc<Stage>) -> io::Result<Wait> {
 }
 
 /// Runs until time is missing: the budget was used up then.
-fn gap(stage: &Stage) -> Option<Injected> {
+fn gap(stage: &SubjectStage) -> Option<Injected> {
     let begin = now();
     let mut last = begin;
     while last < begin + UNTIL_GAP {

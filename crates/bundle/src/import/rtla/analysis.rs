@@ -12,10 +12,10 @@
 //! ```
 
 use super::series_name;
-use crate::answer::{Delay, Delays};
+use crate::answer::{AnsweredDelay, Delays};
 use crate::import::Malformed;
 use crate::import::numbers::microseconds;
-use crate::import::recorded::{Recorded, Thread};
+use crate::import::recorded::{ImportedFile, Thread};
 use punctual_core::cpuset::MAX_CPUS;
 use punctual_core::notes::{Cell, Column, Table};
 use punctual_core::{CauseKind, Finding, Nanos, Severity};
@@ -40,7 +40,7 @@ const PARTS: [(&str, Option<CauseKind>); 8] = [
 ];
 
 /// The text's statement about its stop.
-pub enum Stop {
+pub enum RtlaStop {
     None,
     /// The series, and its latency.
     Known(String, Nanos),
@@ -61,7 +61,7 @@ pub struct Analyses {
 #[derive(Default)]
 struct Analysis {
     cpu: Option<u32>,
-    parts: Vec<Part>,
+    parts: Vec<AnalysisPart>,
     irq_latency: Option<Nanos>,
     /// The latency, and whether it is that of the interrupt.
     total: Option<(Nanos, bool)>,
@@ -71,7 +71,7 @@ struct Analysis {
 }
 
 /// A part of the latency, with its duration and culprit.
-struct Part {
+struct AnalysisPart {
     title: &'static str,
     cause: Option<CauseKind>,
     time: Option<Nanos>,
@@ -133,7 +133,7 @@ impl Analyses {
 
     /// The result of a text that holds only analyses (`--aa-only`, or a part of a report): one
     /// latency of each stated kind.
-    pub fn alone(&self, lines: usize, mut into: Recorded) -> Result<Recorded, Malformed> {
+    pub fn alone(&self, lines: usize, mut into: ImportedFile) -> Result<ImportedFile, Malformed> {
         into.unit = UNIT;
         for analysis in &self.all {
             let Some((total, is_irq)) = analysis.total else { continue };
@@ -160,7 +160,7 @@ impl Analyses {
     }
 
     /// Adds the causes of the latency and returns the one that stopped rtla.
-    pub fn put(mut self, into: &mut Recorded) -> Stop {
+    pub fn put(mut self, into: &mut ImportedFile) -> RtlaStop {
         let from_idle = self.from_idle;
         self.all.retain(|one| one.total.is_some());
         for analysis in &mut self.all {
@@ -184,10 +184,10 @@ impl Analyses {
             (true, Some(first), Some((series, latency)))
                 if first.cpu.is_some() || into.threads.iter().any(|of| of.name() == *series) =>
             {
-                Stop::Known(series.clone(), *latency)
+                RtlaStop::Known(series.clone(), *latency)
             }
-            (true, ..) => Stop::Unknown,
-            _ => Stop::None,
+            (true, ..) => RtlaStop::Unknown,
+            _ => RtlaStop::None,
         }
     }
 
@@ -266,7 +266,7 @@ impl Analysis {
             return true;
         }
         if let Some((title, cause)) = PARTS.iter().find(|(title, _)| line.starts_with(title)) {
-            self.parts.push(Part {
+            self.parts.push(AnalysisPart {
                 title,
                 cause: *cause,
                 time: time_of(line),
@@ -283,7 +283,7 @@ impl Analysis {
 
     /// Finds the CPU if rtla does not name it: that of the longest exit from idle if the latency
     /// was that, else the only one with this maximum.
-    fn find_cpu(&self, into: &Recorded, from_idle: Option<(Nanos, u32)>) -> Option<u32> {
+    fn find_cpu(&self, into: &ImportedFile, from_idle: Option<(Nanos, u32)>) -> Option<u32> {
         let idle = from_idle.filter(|(latency, _)| Some(*latency) == self.irq_latency);
         let is_idle = self.parts.iter().any(|part| part.is_idle);
         if let Some((_, cpu)) = idle.filter(|_| is_idle) {
@@ -305,7 +305,7 @@ impl Analysis {
 
     /// The series that stopped it: for a CPU with user threads, the return to user mode if that is
     /// the longest.
-    fn stop(&self, into: &Recorded) -> Option<(String, Nanos)> {
+    fn stop(&self, into: &ImportedFile) -> Option<(String, Nanos)> {
         let (total, is_irq) = self.total?;
         let own = || into.threads.iter().filter(|of| self.cpu.is_some() && of.cpu == self.cpu);
         let mut largest = own().filter(|thread| self.is_largest(thread, into.unit));
@@ -316,7 +316,7 @@ impl Analysis {
 
     /// The causes. For an interrupt's latency rtla knows only the task: the handler delay it prints
     /// there is that of the previous cycle.
-    fn causes(&self) -> Vec<Delay> {
+    fn causes(&self) -> Vec<AnsweredDelay> {
         let Some((total, is_irq)) = self.total else { return Vec::new() };
         let who = self.blocking_thread();
         if is_irq {
@@ -375,8 +375,8 @@ fn interrupted(stack: &[String]) -> Option<&str> {
     stack[below..].iter().map(String::as_str).find(|name| !name.starts_with("_raw_"))
 }
 
-fn delay(kind: CauseKind, who: Option<String>, share: f64) -> Delay {
-    Delay { cause: kind.id().to_owned(), words: kind.words().to_owned(), who, share }
+fn delay(kind: CauseKind, who: Option<String>, share: f64) -> AnsweredDelay {
+    AnsweredDelay { cause: kind.id().to_owned(), words: kind.words().to_owned(), who, share }
 }
 
 fn share(time: Nanos, total: Nanos) -> Option<f64> {

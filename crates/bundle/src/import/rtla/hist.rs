@@ -4,7 +4,7 @@
 
 use super::{days_and_clock, series_name, unit_assumed};
 use crate::import::numbers::{common_divisor, decimal, number, numbers, second_run};
-use crate::import::recorded::{BINS, MAX_COUNT, MAX_LATENCY, Recorded, Thread, bounded};
+use crate::import::recorded::{BINS, ImportedFile, MAX_COUNT, MAX_LATENCY, Thread, bounded};
 use crate::import::{Malformed, Tool};
 use punctual_core::cpuset::MAX_CPUS;
 use punctual_core::{Finding, Nanos, Severity};
@@ -209,9 +209,9 @@ impl Hist {
     pub fn recorded(
         mut self,
         lines: usize,
-        mut into: Recorded,
+        mut into: ImportedFile,
         nanoseconds: bool,
-    ) -> Result<Recorded, Malformed> {
+    ) -> Result<ImportedFile, Malformed> {
         let Some(over) = self.over.take() else {
             return Err(Malformed::at(
                 lines,

@@ -1,9 +1,9 @@
 //! The tables of `rtla timerlat top`, `rtla osnoise top` and `rtla hwnoise`: a row per CPU, printed
 //! repeatedly unless `-q` is given. The last ones count.
 
-use super::{Row, days_and_clock, put, series_name, unit_assumed};
-use crate::import::numbers::{Progress, number, second_run};
-use crate::import::recorded::{MAX_COUNT, MAX_LATENCY, Recorded, Thread, UNKNOWN_MIN, bounded};
+use super::{OsnoiseRow, days_and_clock, put, series_name, unit_assumed};
+use crate::import::numbers::{ThreadProgress, number, second_run};
+use crate::import::recorded::{ImportedFile, MAX_COUNT, MAX_LATENCY, Thread, UNKNOWN_MIN, bounded};
 use crate::import::{Malformed, Tool};
 use punctual_core::cpuset::MAX_CPUS;
 use punctual_core::{Finding, Nanos, Severity};
@@ -15,7 +15,7 @@ pub struct Top {
     unit: Option<Nanos>,
     duration: Option<Nanos>,
     timerlat: BTreeMap<u32, Timerlat>,
-    osnoise: BTreeMap<u32, Row>,
+    osnoise: BTreeMap<u32, OsnoiseRow>,
 }
 
 /// A CPU of timerlat: interrupts, and smallest, mean, largest of each kind of latency.
@@ -109,13 +109,13 @@ impl Top {
 
     fn osnoise(&mut self, at: usize, cpu: u32, count: u64, rest: &str) -> Result<(), Malformed> {
         self.is_seen = true;
-        let mut now = Row::read(rest, at)?;
+        let mut now = OsnoiseRow::read(rest, at)?;
         now.periods = bounded(count, MAX_COUNT, "the count", at)?;
         if let Some(before) = self.osnoise.get(&cpu) {
-            let progress = |of: &Row| Progress {
+            let progress = |of: &OsnoiseRow| ThreadProgress {
                 cycles: Some(of.periods),
                 max: Some(of.max_noise as i64),
-                ..Progress::default()
+                ..ThreadProgress::default()
             };
             progress(&now).follows(&progress(before), at)?;
         }
@@ -123,7 +123,7 @@ impl Top {
         Ok(())
     }
 
-    pub fn recorded(self, mut into: Recorded, nanoseconds: bool) -> Recorded {
+    pub fn recorded(self, mut into: ImportedFile, nanoseconds: bool) -> ImportedFile {
         let stated = self.unit;
         into.unit = stated.unwrap_or(if nanoseconds { Nanos(1) } else { Nanos::MICRO });
         into.duration = self.duration;
@@ -155,9 +155,9 @@ impl Top {
 }
 
 impl Timerlat {
-    fn progress(&self) -> Progress {
+    fn progress(&self) -> ThreadProgress {
         let max = self.parts.iter().flatten().map(|[_, _, max]| *max as i64).max();
-        Progress { cycles: Some(self.count), max, ..Progress::default() }
+        ThreadProgress { cycles: Some(self.count), max, ..ThreadProgress::default() }
     }
 }
 

@@ -1,111 +1,111 @@
 //! The table of rules.
 
-use super::{Delay, Opened, Rule, Subject, ThreadFacts, Violation, opened};
+use super::{CycleRule, DelaySum, LintViolation, OutputKind, Subject, ThreadFacts, opened};
 use hdrhistogram::Histogram;
 use punctual_core::cycle::{CallClass, CycleKind, DescriptorSet, MARKED};
 use punctual_core::{Nanos, Policy, Severity};
 
 /// All rules in the order of listing.
-pub const RULES: [Rule; 15] = [
-    Rule {
+pub const RULES: [CycleRule; 15] = [
+    CycleRule {
         id: "page-faults-in-cycle",
         severity: Severity::Warning,
         title: "page faults within cycles",
         evaluate: page_faults,
         cycles: Some(|of| of.seen.with_faults),
     },
-    Rule {
+    CycleRule {
         id: "memory-not-locked",
         severity: Severity::Advice,
         title: "a real-time thread whose memory is not locked",
         evaluate: memory_not_locked,
         cycles: None,
     },
-    Rule {
+    CycleRule {
         id: "memory-call-in-cycle",
         severity: Severity::Warning,
         title: "brk(2), mmap(2), munmap(2), madvise(2) and similar calls within cycles",
         evaluate: memory_calls,
         cycles: Some(|of| most_of(of, CallClass::Memory)),
     },
-    Rule {
+    CycleRule {
         id: "prints-in-cycle",
         severity: Severity::Warning,
         title: "writes to a terminal, to standard output or to standard error within cycles",
         evaluate: prints,
-        cycles: Some(|of| most_written(of, Opened::Output)),
+        cycles: Some(|of| most_written(of, OutputKind::Output)),
     },
-    Rule {
+    CycleRule {
         id: "file-call-in-cycle",
         severity: Severity::Warning,
         title: "fsync(2), open(2), write(2) to a file and similar calls within cycles",
         evaluate: file_calls,
-        cycles: Some(|of| most_of(of, CallClass::File).max(most_written(of, Opened::File))),
+        cycles: Some(|of| most_of(of, CallClass::File).max(most_written(of, OutputKind::File))),
     },
-    Rule {
+    CycleRule {
         id: "relative-sleep",
         severity: Severity::Warning,
         title: "cycles that begin a fixed time after the end of the previous one",
         evaluate: relative_sleep,
         cycles: None,
     },
-    Rule {
+    CycleRule {
         id: "clock-realtime",
         severity: Severity::Warning,
         title: "releases at times of CLOCK_REALTIME, which can be set",
         evaluate: clock_realtime,
         cycles: None,
     },
-    Rule {
+    CycleRule {
         id: "timer-slack",
         severity: Severity::Warning,
         title: "sleeps that the kernel may prolong by the timer slack",
         evaluate: timer_slack,
         cycles: None,
     },
-    Rule {
+    CycleRule {
         id: "periodic-time-sharing",
         severity: Severity::Warning,
         title: "a periodic thread without a real-time policy",
         evaluate: time_sharing,
         cycles: None,
     },
-    Rule {
+    CycleRule {
         id: "cpu-shared",
         severity: Severity::Warning,
         title: "other tasks ran on its CPUs while it was ready",
         evaluate: cpu_shared,
         cycles: Some(|of| of.seen.behind.cycles),
     },
-    Rule {
+    CycleRule {
         id: "lock-without-pi",
         severity: Severity::Warning,
         title: "a real-time thread that slept in FUTEX_WAIT",
         evaluate: lock_without_pi,
         cycles: Some(|of| of.seen.without_pi.cycles),
     },
-    Rule {
+    CycleRule {
         id: "waits-for-lower-priority",
         severity: Severity::Warning,
         title: "a real-time thread that waited for kernel threads of a lower priority",
         evaluate: waits_for_lower,
         cycles: Some(|of| lower(of).map(|(_, delay, _)| delay.cycles).max().unwrap_or(0)),
     },
-    Rule {
+    CycleRule {
         id: "throttled-in-cycle",
         severity: Severity::Warning,
         title: "cycles that were throttled",
         evaluate: throttled,
         cycles: Some(|of| of.seen.throttled.cycles),
     },
-    Rule {
+    CycleRule {
         id: "throttling-possible",
         severity: Severity::Advice,
         title: "a real-time thread near the limit of RT throttling",
         evaluate: throttling_possible,
         cycles: None,
     },
-    Rule {
+    CycleRule {
         id: "high-resolution-timers",
         severity: Severity::Bad,
         title: "high-resolution timers are inactive",
@@ -114,8 +114,8 @@ pub const RULES: [Rule; 15] = [
     },
 ];
 
-fn found(message: String, evidence: String, remedy: &str) -> Option<Violation> {
-    Some(Violation { message, evidence, remedy: Some(remedy.to_owned()) })
+fn found(message: String, evidence: String, remedy: &str) -> Option<LintViolation> {
+    Some(LintViolation { message, evidence, remedy: Some(remedy.to_owned()) })
 }
 
 fn of_cycles(count: u64, of: &Subject<'_>) -> String {
@@ -126,11 +126,11 @@ fn is_real_time(of: &Subject<'_>) -> bool {
     of.facts.policy.known().is_some_and(|policy| policy.is_real_time())
 }
 
-fn time_of(delay: &Delay) -> String {
+fn time_of(delay: &DelaySum) -> String {
     format!("{} altogether, at most {}", delay.total.readable(), delay.longest.readable())
 }
 
-fn page_faults(of: &Subject<'_>) -> Option<Violation> {
+fn page_faults(of: &Subject<'_>) -> Option<LintViolation> {
     let seen = of.seen;
     if seen.with_faults == 0 {
         return None;
@@ -161,7 +161,7 @@ fn page_faults(of: &Subject<'_>) -> Option<Violation> {
     )
 }
 
-fn memory_not_locked(of: &Subject<'_>) -> Option<Violation> {
+fn memory_not_locked(of: &Subject<'_>) -> Option<LintViolation> {
     let memory = of.facts.memory.known().filter(|memory| !memory.is_locked())?;
     if !is_real_time(of) || of.seen.with_faults > 0 {
         return None;
@@ -193,7 +193,7 @@ fn list<N: std::fmt::Display>(counts: impl Iterator<Item = (N, u64)>) -> Vec<Str
     all.into_iter().map(|(name, count)| format!("{name} in {count}")).collect()
 }
 
-fn memory_calls(of: &Subject<'_>) -> Option<Violation> {
+fn memory_calls(of: &Subject<'_>) -> Option<LintViolation> {
     let calls = list(calls_of(of, CallClass::Memory));
     (!calls.is_empty()).then_some(())?;
     found(
@@ -210,7 +210,7 @@ fn memory_calls(of: &Subject<'_>) -> Option<Violation> {
 /// The outputs of this kind, with the number of cycles that wrote to them.
 fn written_of<'a>(
     of: &'a Subject<'_>,
-    sort: Opened,
+    sort: OutputKind,
 ) -> impl Iterator<Item = (String, u64)> + use<'a> {
     let (files, written) = (&of.facts.files, &of.seen.written);
     let link = |descriptor: &u32| files.get(descriptor).map(String::as_str);
@@ -223,26 +223,26 @@ fn written_of<'a>(
     })
 }
 
-fn most_written(of: &Subject<'_>, sort: Opened) -> u64 {
+fn most_written(of: &Subject<'_>, sort: OutputKind) -> u64 {
     written_of(of, sort).map(|(_, count)| count).max().unwrap_or(0)
 }
 
-fn prints(of: &Subject<'_>) -> Option<Violation> {
-    let into = list(written_of(of, Opened::Output));
+fn prints(of: &Subject<'_>) -> Option<LintViolation> {
+    let into = list(written_of(of, OutputKind::Output));
     (!into.is_empty()).then_some(())?;
     found(
-        format!("it prints in {}", of_cycles(most_written(of, Opened::Output), of)),
+        format!("it prints in {}", of_cycles(most_written(of, OutputKind::Output), of)),
         format!("writes into {} of {} cycles", into.join(", "), of.seen.cycles),
         "pass the text through shared memory to a thread without real-time priority that prints it",
     )
 }
 
-fn file_calls(of: &Subject<'_>) -> Option<Violation> {
+fn file_calls(of: &Subject<'_>) -> Option<LintViolation> {
     let mut calls = list(calls_of(of, CallClass::File));
-    let into = list(written_of(of, Opened::File));
+    let into = list(written_of(of, OutputKind::File));
     calls.extend(into.into_iter().map(|one| format!("write into {one}")));
     (!calls.is_empty()).then_some(())?;
-    let most = most_of(of, CallClass::File).max(most_written(of, Opened::File));
+    let most = most_of(of, CallClass::File).max(most_written(of, OutputKind::File));
     found(
         format!("system calls for files in {}", of_cycles(most, of)),
         format!("{} of {} cycles", calls.join(", "), of.seen.cycles),
@@ -251,7 +251,7 @@ fn file_calls(of: &Subject<'_>) -> Option<Violation> {
     )
 }
 
-fn relative_sleep(of: &Subject<'_>) -> Option<Violation> {
+fn relative_sleep(of: &Subject<'_>) -> Option<LintViolation> {
     if of.kind != CycleKind::Relative {
         return None;
     }
@@ -292,7 +292,7 @@ fn sleep_absolutely(facts: &ThreadFacts) -> &'static str {
     }
 }
 
-fn clock_realtime(of: &Subject<'_>) -> Option<Violation> {
+fn clock_realtime(of: &Subject<'_>) -> Option<LintViolation> {
     let evidence = match (of.seen.realtime, of.facts.realtime_timerfd) {
         (0, false) => return None,
         (0, true) => "clockid 0 and TFD_TIMER_ABSTIME in /proc/PID/fdinfo".to_owned(),
@@ -310,7 +310,7 @@ fn clock_realtime(of: &Subject<'_>) -> Option<Violation> {
 /// The minimum that a thread can request (prctl(2)).
 const LEAST_SLACK: Nanos = Nanos(1);
 
-fn timer_slack(of: &Subject<'_>) -> Option<Violation> {
+fn timer_slack(of: &Subject<'_>) -> Option<LintViolation> {
     let slack = *of.facts.timer_slack.known()?;
     let own_sleep = matches!(of.kind, CycleKind::Absolute | CycleKind::Relative);
     let policy = of.facts.policy.known().filter(|policy| !policy.is_real_time())?;
@@ -330,7 +330,7 @@ fn timer_slack(of: &Subject<'_>) -> Option<Violation> {
     )
 }
 
-fn time_sharing(of: &Subject<'_>) -> Option<Violation> {
+fn time_sharing(of: &Subject<'_>) -> Option<LintViolation> {
     let policy: &Policy = of.facts.policy.known().filter(|policy| !policy.is_real_time())?;
     if of.kind == CycleKind::Event {
         return None;
@@ -358,7 +358,7 @@ const CULPRITS: usize = 4;
 /// the owner of a lock with its priority is switched away from in less.
 const SHARED: f64 = 0.01;
 
-fn cpu_shared(of: &Subject<'_>) -> Option<Violation> {
+fn cpu_shared(of: &Subject<'_>) -> Option<LintViolation> {
     let behind = &of.seen.behind;
     let (response, cycles) = (of.seen.response.ns() as f64, of.seen.cycles as f64);
     let much = behind.total.ns() as f64 >= SHARED * response;
@@ -397,7 +397,7 @@ fn cpu_shared(of: &Subject<'_>) -> Option<Violation> {
     )
 }
 
-fn lock_without_pi(of: &Subject<'_>) -> Option<Violation> {
+fn lock_without_pi(of: &Subject<'_>) -> Option<LintViolation> {
     let delay = &of.seen.without_pi;
     if delay.cycles == 0 || !is_real_time(of) {
         return None;
@@ -422,7 +422,9 @@ fn lock_without_pi(of: &Subject<'_>) -> Option<Violation> {
 }
 
 /// The kernel threads of lower priority that it waited for, with their scheduling.
-fn lower<'a>(of: &Subject<'a>) -> impl Iterator<Item = (String, &'a Delay, &'a String)> + use<'a> {
+fn lower<'a>(
+    of: &Subject<'a>,
+) -> impl Iterator<Item = (String, &'a DelaySum, &'a String)> + use<'a> {
     let (facts, seen) = (of.facts, of.seen);
     let known = |(tid, words)| {
         let (name, delay) = seen.awaited.get(tid)?;
@@ -431,11 +433,11 @@ fn lower<'a>(of: &Subject<'a>) -> impl Iterator<Item = (String, &'a Delay, &'a S
     facts.lower.iter().filter_map(known)
 }
 
-fn waits_for_lower(of: &Subject<'_>) -> Option<Violation> {
+fn waits_for_lower(of: &Subject<'_>) -> Option<LintViolation> {
     let mut all: Vec<_> = lower(of).collect();
     all.sort_by_key(|(_, delay, _)| std::cmp::Reverse(delay.total));
     let most = all.iter().map(|(_, delay, _)| delay.cycles).max()?;
-    let words = |(name, delay, scheduling): &(String, &Delay, &String)| {
+    let words = |(name, delay, scheduling): &(String, &DelaySum, &String)| {
         format!("{name} ({scheduling}): {}", time_of(delay))
     };
     let words: Vec<String> = all.iter().take(3).map(words).collect();
@@ -458,7 +460,7 @@ fn was_throttled(of: &Subject<'_>) -> bool {
     of.seen.throttled.longest >= ABOUT_TO_BE_QUEUED
 }
 
-fn throttled(of: &Subject<'_>) -> Option<Violation> {
+fn throttled(of: &Subject<'_>) -> Option<LintViolation> {
     let delay = &of.seen.throttled;
     if !was_throttled(of) {
         return None;
@@ -485,7 +487,7 @@ fn throttled(of: &Subject<'_>) -> Option<Violation> {
             (took, "check the limits of its policy, and cpu.max of its control group".to_owned())
         }
     };
-    Some(Violation {
+    Some(LintViolation {
         message: format!("it was throttled in {}", of_cycles(delay.cycles, of)),
         evidence,
         remedy: Some(remedy),
@@ -495,7 +497,7 @@ fn throttled(of: &Subject<'_>) -> Option<Violation> {
 /// The share of the limit from which one more thread can reach it.
 const NEAR: f64 = 0.8;
 
-fn throttling_possible(of: &Subject<'_>) -> Option<Violation> {
+fn throttling_possible(of: &Subject<'_>) -> Option<LintViolation> {
     let (share, limit) = of.host.limit.as_ref()?;
     let used = of.seen.executed.ns() as f64 / of.seen.span.ns().max(1) as f64;
     let is_limited = of.facts.policy.known().is_some_and(|policy| policy.has_priority());
@@ -503,7 +505,7 @@ fn throttling_possible(of: &Subject<'_>) -> Option<Violation> {
         return None;
     }
     let percent = |share: f64| format!("{:.1} %", share * 100.0);
-    Some(Violation {
+    Some(LintViolation {
         message: format!(
             "it used {} of a CPU, and RT throttling allows {}",
             percent(used),
@@ -514,6 +516,6 @@ fn throttling_possible(of: &Subject<'_>) -> Option<Violation> {
     })
 }
 
-fn coarse_timers(of: &Subject<'_>) -> Option<Violation> {
+fn coarse_timers(of: &Subject<'_>) -> Option<LintViolation> {
     if of.kind == CycleKind::Event { None } else { of.host.coarse_timers.clone() }
 }

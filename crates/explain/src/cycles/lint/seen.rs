@@ -1,22 +1,22 @@
 //! Sums over the cycles of a thread, for the rules.
 
-use crate::cycles::{Begins, Measured};
+use crate::cycles::{Begins, MeasuredCycle};
 use hdrhistogram::Histogram;
-use punctual_core::cycle::{Cycle, MARKED, TaskName, WokenBy};
+use punctual_core::cycle::{Cycle, MARKED, TaskComm, WokenBy};
 use punctual_core::series::{empty_hdr, record_hdr};
 use punctual_core::{CauseKind, MonotonicNs, Nanos};
 use std::collections::BTreeMap;
 
 /// The time lost by cycles, with the number of cycles.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct Delay {
+pub struct DelaySum {
     pub cycles: u64,
     pub total: Nanos,
     /// The longest in one cycle.
     pub longest: Nanos,
 }
 
-impl Delay {
+impl DelaySum {
     fn add(&mut self, time: Nanos) {
         if time > Nanos::ZERO {
             self.cycles += 1;
@@ -28,7 +28,7 @@ impl Delay {
 
 /// Statistics of a thread's cycles. Their size does not grow with the number of cycles.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Seen {
+pub struct CycleStatistics {
     pub cycles: u64,
     /// Cycles that made each of the marked calls, in their order.
     pub calls: [u64; MARKED.len()],
@@ -38,13 +38,13 @@ pub struct Seen {
     pub faults: u64,
     /// Cycles that slept until a time of CLOCK_REALTIME.
     pub realtime: u64,
-    pub without_pi: Delay,
+    pub without_pi: DelaySum,
     /// Ready while a task of the same or a higher priority ran.
-    pub behind: Delay,
+    pub behind: DelaySum,
     /// While its runtime was exhausted.
-    pub throttled: Delay,
+    pub throttled: DelaySum,
     /// Asleep until woken by these threads, by id: not for locks.
-    pub awaited: BTreeMap<u32, (TaskName, Delay)>,
+    pub awaited: BTreeMap<u32, (TaskComm, DelaySum)>,
     pub executed: Nanos,
     pub response: Nanos,
     /// The requested durations of sleeps.
@@ -56,18 +56,18 @@ pub struct Seen {
     first: Option<MonotonicNs>,
 }
 
-impl Default for Seen {
-    fn default() -> Seen {
-        Seen {
+impl Default for CycleStatistics {
+    fn default() -> CycleStatistics {
+        CycleStatistics {
             cycles: 0,
             calls: [0; MARKED.len()],
             written: BTreeMap::new(),
             with_faults: 0,
             faults: 0,
             realtime: 0,
-            without_pi: Delay::default(),
-            behind: Delay::default(),
-            throttled: Delay::default(),
+            without_pi: DelaySum::default(),
+            behind: DelaySum::default(),
+            throttled: DelaySum::default(),
             awaited: BTreeMap::new(),
             executed: Nanos::ZERO,
             response: Nanos::ZERO,
@@ -91,8 +91,8 @@ fn sleeps_until_realtime(cycle: &Cycle) -> bool {
     cycle.by == WokenBy::Sleep && (call.operation, call.argument) == (TIMER_ABSTIME, CLOCK_REALTIME)
 }
 
-impl Seen {
-    pub fn add(&mut self, measured: &Measured) {
+impl CycleStatistics {
+    pub fn add(&mut self, measured: &MeasuredCycle) {
         let cycle = &measured.cycle;
         self.cycles += 1;
         for (place, count) in self.calls.iter_mut().enumerate() {
@@ -112,7 +112,7 @@ impl Seen {
         if let Some(by) = cycle.awaited.filter(|one| one.by == WokenBy::Task)
             && (self.awaited.len() < AWAITED || self.awaited.contains_key(&by.tid))
         {
-            self.awaited.entry(by.tid).or_insert((by.name, Delay::default())).1.add(by.time);
+            self.awaited.entry(by.tid).or_insert((by.name, DelaySum::default())).1.add(by.time);
         }
         self.executed += cycle.execution_time();
         if measured.begins == Begins::Unknown {

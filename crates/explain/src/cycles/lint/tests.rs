@@ -1,8 +1,8 @@
 use super::*;
 use crate::cycles::tests::cycle;
-use crate::cycles::{Follower, Inferred, Measured, Site};
+use crate::cycles::{CycleFollower, Inferred, MeasuredCycle, WaitSite};
 use punctual_core::cycle::{
-    Awaited, CallSet, Cycle, DescriptorSet, MARKED, TaskName, WaitingCall, WokenBy,
+    AwaitedWaker, CallSet, Cycle, DescriptorSet, MARKED, TaskComm, WaitingCall, WokenBy,
 };
 use punctual_core::{CauseKind, Split};
 use std::collections::BTreeSet;
@@ -24,7 +24,7 @@ struct Case {
 }
 
 fn clean() -> Case {
-    let locked = Memory { mapped: Bytes::mib(10), locked: Bytes::mib(10) };
+    let locked = ProcessMemory { mapped: Bytes::mib(10), locked: Bytes::mib(10) };
     let facts = ThreadFacts {
         policy: Fact::Known(Policy::Fifo),
         affinity: "1".parse().expect("a set"),
@@ -41,7 +41,7 @@ fn clean() -> Case {
         waits_in: "clock_nanosleep".to_owned(),
         ..ThreadFacts::default()
     };
-    let violation = |message: &str| Violation {
+    let violation = |message: &str| LintViolation {
         message: message.to_owned(),
         evidence: "a file".to_owned(),
         remedy: Some("a fix".to_owned()),
@@ -61,19 +61,19 @@ fn changed(change: impl Fn(usize, &mut Cycle) + 'static) -> Case {
     Case { change: Box::new(change), ..clean() }
 }
 
-fn measured(case: &Case) -> Vec<Measured> {
+fn measured(case: &Case) -> Vec<MeasuredCycle> {
     let mut first = cycle(ABSOLUTE, WokenBy::Sleep, 0, PERIOD, 100_000);
     first.call.argument = 1;
     (case.change)(0, &mut first);
     let call = WaitingCall { argument: 1, ..first.call };
     let inferred = Inferred {
         kind: case.kind,
-        site: Site { call, by_argument: false },
+        site: WaitSite { call, by_argument: false },
         period: Some(Nanos(PERIOD)),
         confidence: 1.0,
         cycles: CYCLES,
     };
-    let mut follower = Follower::new(&inferred);
+    let mut follower = CycleFollower::new(&inferred);
     let mut all = Vec::new();
     for number in 0..CYCLES {
         let release = PERIOD * (number as i64 + 1);
@@ -87,7 +87,7 @@ fn measured(case: &Case) -> Vec<Measured> {
 }
 
 fn findings(case: &Case) -> Vec<Finding> {
-    let mut seen = Seen::default();
+    let mut seen = CycleStatistics::default();
     measured(case).iter().for_each(|one| seen.add(one));
     assert_eq!(seen.cycles, CYCLES as u64);
     let subject = Subject {
@@ -163,7 +163,7 @@ fn page_faults() {
         "page faults in 200 of 400 cycles; the memory is locked",
         evidence,
     );
-    let memory = Memory { mapped: Bytes::mib(10), locked: Bytes(0) };
+    let memory = ProcessMemory { mapped: Bytes::mib(10), locked: Bytes(0) };
     case.facts.memory = Fact::Known(memory);
     let message = "page faults in 200 of 400 cycles; the memory is not locked";
     let evidence = "600 page faults; VmLck 0B of VmSize 10MiB";
@@ -174,7 +174,7 @@ fn page_faults() {
 #[test]
 fn memory_that_is_not_locked() {
     let mut case = clean();
-    case.facts.memory = Fact::Known(Memory { mapped: Bytes::mib(10), locked: Bytes(0) });
+    case.facts.memory = Fact::Known(ProcessMemory { mapped: Bytes::mib(10), locked: Bytes(0) });
     let evidence = "VmLck 0B of VmSize 10MiB; no page fault in 400 cycles";
     let message = "the memory is not locked: any page may have to be read again";
     only(&case, "memory-not-locked", message, evidence);
@@ -386,7 +386,7 @@ fn recorded_and_possible_throttling_are_reported() {
 #[test]
 fn coarse_timers() {
     let mut case = clean();
-    case.host.coarse_timers = Some(Violation {
+    case.host.coarse_timers = Some(LintViolation {
         message: "timers fire at ticks only".to_owned(),
         evidence: "/proc/cmdline has highres=off".to_owned(),
         remedy: Some("remove it".to_owned()),
@@ -436,8 +436,8 @@ fn helpers_are_judged_only_without_a_real_time_thread() {
 fn waiting_for_a_kernel_thread_of_lower_priority_is_reported() {
     let waits_for = |by, tid| {
         changed(move |_, cycle| {
-            let name = TaskName(*b"irq/38-eth0\0\0\0\0\0");
-            cycle.awaited = Some(Awaited { by, tid, name, time: Nanos(5_000) });
+            let name = TaskComm(*b"irq/38-eth0\0\0\0\0\0");
+            cycle.awaited = Some(AwaitedWaker { by, tid, name, time: Nanos(5_000) });
         })
     };
     let message = "in 400 of 400 cycles it waited for a kernel thread of a lower priority, before \

@@ -15,7 +15,7 @@ const WAIT_BITSET: u16 = 9;
 
 /// System calls by number, on the recorded machine.
 #[derive(Clone, Debug)]
-pub struct Calls {
+pub struct SyscallNumbers {
     waits: BTreeSet<u32>,
     files: BTreeSet<u32>,
     polls: BTreeSet<u32>,
@@ -29,8 +29,8 @@ pub struct Calls {
     marks: BTreeMap<u32, (usize, CallClass)>,
 }
 
-impl Calls {
-    pub fn of(names: &CallNames) -> Calls {
+impl SyscallNumbers {
+    pub fn of(names: &CallNames) -> SyscallNumbers {
         let set = |wanted: &[&str]| -> BTreeSet<u32> {
             let has = |(_, name): &(&u32, &String)| wanted.contains(&plain(name));
             names.iter().filter(has).map(|(number, _)| *number).collect()
@@ -39,7 +39,7 @@ impl Calls {
             let place = MARKED.iter().position(|(marked, _)| *marked == plain(name))?;
             Some((*number, (place, MARKED[place].1)))
         };
-        Calls {
+        SyscallNumbers {
             waits: set(&WAITING_CALLS),
             files: set(&FILE_CALLS),
             polls: set(&POLLS),

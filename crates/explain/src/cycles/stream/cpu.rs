@@ -11,7 +11,7 @@ const AT_ONCE: Nanos = Nanos(1_000);
 
 /// The activity of a CPU from an instant on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Activity {
+enum StreamActivity {
     Task,
     Idle,
     Soft,
@@ -28,14 +28,14 @@ pub struct Expiry {
 
 /// The total time in interrupts and softirqs until an instant.
 #[derive(Clone, Copy, Default, Debug)]
-pub struct Served {
+pub struct ServedTime {
     pub hard: Nanos,
     pub soft: Nanos,
 }
 
 /// The state of a CPU from one event to the next.
 #[derive(Default)]
-pub struct Cpu {
+pub struct StreamCpu {
     /// The task on it, if known; idle is 0.
     pub running: Option<u32>,
     /// Its priority, if a switch shows it.
@@ -56,20 +56,20 @@ pub struct Cpu {
     /// The start of the current softirq, and the interrupt time at that instant.
     serving: Option<(MonotonicNs, Nanos)>,
     soft: Nanos,
-    changes: VecDeque<(MonotonicNs, Activity)>,
+    changes: VecDeque<(MonotonicNs, StreamActivity)>,
 }
 
-impl Cpu {
-    pub fn served(&self, now: MonotonicNs) -> Served {
+impl StreamCpu {
+    pub fn served(&self, now: MonotonicNs) -> ServedTime {
         let open = if self.depth > 0 { positive(now - self.hard_since) } else { Nanos::ZERO };
         let hard = self.hard + open;
         let within = |(since, before): (MonotonicNs, Nanos)| {
             positive(positive(now - since) - positive(hard - before))
         };
-        Served { hard, soft: self.soft + self.serving.map_or(Nanos::ZERO, within) }
+        ServedTime { hard, soft: self.soft + self.serving.map_or(Nanos::ZERO, within) }
     }
 
-    fn change(&mut self, at: MonotonicNs, activity: Activity) {
+    fn change(&mut self, at: MonotonicNs, activity: StreamActivity) {
         if self.changes.len() >= CHANGES {
             self.changes.pop_front();
         }
@@ -77,11 +77,11 @@ impl Cpu {
     }
 
     /// Its activity outside of interrupts.
-    fn base(&self) -> Option<Activity> {
+    fn base(&self) -> Option<StreamActivity> {
         match (self.serving, self.running) {
-            (Some(_), _) => Some(Activity::Soft),
-            (None, Some(0)) => Some(Activity::Idle),
-            (None, running) => running.map(|_| Activity::Task),
+            (Some(_), _) => Some(StreamActivity::Soft),
+            (None, Some(0)) => Some(StreamActivity::Idle),
+            (None, running) => running.map(|_| StreamActivity::Task),
         }
     }
 
@@ -96,12 +96,12 @@ impl Cpu {
         self.depth = self.depth.saturating_add(1);
         if self.depth == 1 {
             self.hard_since = at;
-            self.change(at, Activity::Hard);
+            self.change(at, StreamActivity::Hard);
         }
     }
 
     /// Returns the start and time of the interrupt, if the task continues.
-    pub fn exit_hard(&mut self, at: MonotonicNs) -> Option<(MonotonicNs, Served)> {
+    pub fn exit_hard(&mut self, at: MonotonicNs) -> Option<(MonotonicNs, ServedTime)> {
         self.depth = self.depth.checked_sub(1)?;
         if self.depth > 0 {
             return None;
@@ -111,7 +111,7 @@ impl Cpu {
         self.hard_ended = at;
         self.end_of_service();
         self.change_to_base(at);
-        let served = Served { hard, soft: Nanos::ZERO };
+        let served = ServedTime { hard, soft: Nanos::ZERO };
         // Within a softirq it is a part of that.
         self.serving.is_none().then_some((self.hard_since, served))
     }
@@ -120,11 +120,11 @@ impl Cpu {
         let served = self.served(at);
         self.soft = served.soft;
         self.serving = Some((at, served.hard));
-        self.change(at, Activity::Soft);
+        self.change(at, StreamActivity::Soft);
     }
 
     /// The same for a softirq, including interrupts within it.
-    pub fn exit_soft(&mut self, at: MonotonicNs) -> Option<(MonotonicNs, Served)> {
+    pub fn exit_soft(&mut self, at: MonotonicNs) -> Option<(MonotonicNs, ServedTime)> {
         let (since, before) = self.serving?;
         let served = self.served(at);
         let hard = positive(served.hard - before);
@@ -133,7 +133,7 @@ impl Cpu {
         self.serving = None;
         self.end_of_service();
         self.change_to_base(at);
-        Some((since, Served { hard, soft }))
+        Some((since, ServedTime { hard, soft }))
     }
 
     /// Ends the served work: later wake-ups are unrelated to it.
@@ -146,7 +146,7 @@ impl Cpu {
     /// The handler of a timer begins. It runs in an interrupt even if those are not recorded.
     pub fn expires(&mut self, expiry: Expiry) {
         if self.depth == 0 && self.serving.is_none() {
-            self.change(expiry.at, Activity::Hard);
+            self.change(expiry.at, StreamActivity::Hard);
         }
         self.expiring = Some(expiry);
     }
@@ -192,13 +192,13 @@ impl Cpu {
         self.changes.clear();
         // It runs one task from switch to switch.
         let since = if is_first { MonotonicNs(i64::MIN) } else { at };
-        let base = if tid == 0 { Activity::Idle } else { Activity::Task };
+        let base = if tid == 0 { StreamActivity::Idle } else { StreamActivity::Task };
         self.change(since, base);
         if self.serving.is_some() {
-            self.change(at, Activity::Soft);
+            self.change(at, StreamActivity::Soft);
         }
         if self.depth > 0 {
-            self.change(at, Activity::Hard);
+            self.change(at, StreamActivity::Hard);
         }
     }
 
@@ -207,10 +207,10 @@ impl Cpu {
         let mut end = now;
         for (at, activity) in self.changes.iter().rev() {
             let part = match activity {
-                Activity::Hard => CauseKind::Irq,
-                Activity::Soft => CauseKind::Softirq,
-                Activity::Idle => CauseKind::IdleExit,
-                Activity::Task => CauseKind::TimerIrqDelay,
+                StreamActivity::Hard => CauseKind::Irq,
+                StreamActivity::Soft => CauseKind::Softirq,
+                StreamActivity::Idle => CauseKind::IdleExit,
+                StreamActivity::Task => CauseKind::TimerIrqDelay,
             };
             let from = (*at).max(begin);
             if from < end {

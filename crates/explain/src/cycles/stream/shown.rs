@@ -5,7 +5,7 @@ use punctual_core::event::{Group, Names, Recorded};
 
 /// The kinds of events in a stream. Anything that only other kinds show is unknown.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Shown {
+pub struct ShownKinds {
     /// Only switches of some threads: other tasks on a CPU are unknown.
     pub some_threads: bool,
     /// Timers: their expiries, and the threads that started them.
@@ -26,11 +26,11 @@ const MISSING: [(Group, &str); 6] = [
     (Group::Block, "which waits are for a block device"),
 ];
 
-impl Shown {
+impl ShownKinds {
     /// By the recorded groups, for all threads or some.
-    pub fn of(groups: &[Group], some_threads: bool) -> Shown {
+    pub fn of(groups: &[Group], some_threads: bool) -> ShownKinds {
         let has = |group| groups.contains(&group);
-        Shown {
+        ShownKinds {
             some_threads,
             timers: has(Group::Hrtimer),
             interrupts: has(Group::Irq) || has(Group::Vectors),
@@ -40,9 +40,9 @@ impl Shown {
     }
 
     /// For a recording; `None` without switches, which everything depends on.
-    pub fn of_recording(recorded: &Recorded, names: &Names) -> Option<Shown> {
+    pub fn of_recording(recorded: &Recorded, names: &Names) -> Option<ShownKinds> {
         let some_threads = Coverage::of(recorded, names).threads.is_some();
-        recorded.covers(Group::Sched).then(|| Shown::of(&recorded.groups, some_threads))
+        recorded.covers(Group::Sched).then(|| ShownKinds::of(&recorded.groups, some_threads))
     }
 }
 

@@ -15,7 +15,7 @@ const OTHER: u32 = 9;
 
 /// Events at instants in µs, and the resulting cycles.
 struct Run {
-    stream: Stream,
+    stream: CycleStream,
     cycles: Vec<Cycle>,
     moments: Vec<Moment>,
     gaps: Vec<Gap>,
@@ -39,8 +39,8 @@ impl Run {
             (POLL, "poll"),
         ];
         let names = names.map(|(number, name)| (number, name.to_owned())).into();
-        let shown = Shown::of(groups, some_threads);
-        let stream = Stream::new(Calls::of(&names), shown, Gaps::default());
+        let shown = ShownKinds::of(groups, some_threads);
+        let stream = CycleStream::new(SyscallNumbers::of(&names), shown, Gaps::default());
         let (gaps, times) = (Vec::new(), Vec::new());
         Run { stream, cycles: Vec::new(), moments: Vec::new(), gaps, times, lost: 0 }
     }
@@ -53,11 +53,11 @@ impl Run {
         let event = Event { at: MonotonicNs(us * 1_000), cpu, tid: Tid(tid), what };
         let Run { stream, cycles, moments, gaps, times, lost } = self;
         stream.push(&event, &mut |found| match found {
-            Found::Cycle(cycle) => cycles.push(cycle),
-            Found::Moment(moment) => moments.push(moment),
-            Found::Gap(gap) => gaps.push(gap),
-            Found::Times(tid, of) => times.push((tid, of)),
-            Found::Lost => *lost += 1,
+            StreamResult::Cycle(cycle) => cycles.push(cycle),
+            StreamResult::Moment(moment) => moments.push(moment),
+            StreamResult::Gap(gap) => gaps.push(gap),
+            StreamResult::Times(tid, of) => times.push((tid, of)),
+            StreamResult::Lost => *lost += 1,
         });
         self
     }
@@ -764,7 +764,7 @@ fn cycles_that_overlap_a_gap_are_dropped() {
     let lost = EventKind::Lost { count: 1, since: MonotonicNs(1_500_000) };
     let gap = Event { at: MonotonicNs(1_600_000), cpu: 3, tid: Tid(0), what: lost };
     let mut run = Run::whole();
-    run.stream = Stream::new(run.stream.calls.clone(), run.stream.shown, Gaps::of([gap]));
+    run.stream = CycleStream::new(run.stream.calls.clone(), run.stream.shown, Gaps::of([gap]));
     run.idle_sleep(0, 1_000, 0).idle_sleep(1_550, 2_000, 0).idle_sleep(2_100, 3_000, 0);
     run.idle_sleep(3_100, 4_000, 0);
     let releases: Vec<i64> = run.cycles.iter().map(|cycle| cycle.release.ns() / 1_000).collect();

@@ -1,9 +1,9 @@
 //! The state of a thread and of its current cycle, from one event to the next.
 
-use super::cpu::{Cpu, Served, positive};
+use super::cpu::{ServedTime, StreamCpu, positive};
 use punctual_core::cycle::{
-    Awaited, CallSet, Culprit, Cycle, DescriptorSet, Gap, LockEvidence, LockHolder, Moment,
-    MomentKind, OpenCycle, POLLS_AFTER, TaskName, ThreadTimes, WaitingCall, WokenBy,
+    AwaitedWaker, CallSet, Cycle, CycleCulprit, DescriptorSet, Gap, LockEvidence, LockHolder,
+    Moment, MomentKind, OpenCycle, POLLS_AFTER, TaskComm, ThreadTimes, WaitingCall, WokenBy,
 };
 use punctual_core::{CauseKind, MAIN_PARTS, MAX_RT_PRIO, MonotonicNs, Nanos, Split};
 use std::collections::BTreeMap;
@@ -26,7 +26,7 @@ pub struct OwnTimer {
 }
 
 #[derive(Clone, Copy, PartialEq)]
-pub enum State {
+pub enum StreamThreadState {
     Unseen,
     Running,
     Ready(Readiness),
@@ -45,7 +45,7 @@ pub enum Readiness {
 }
 
 #[derive(Clone, Copy, PartialEq)]
-pub enum Phase {
+pub enum StreamPhase {
     NoCycle,
     Waiting,
     Woken,
@@ -56,7 +56,7 @@ pub enum Phase {
 
 /// The waker that ended a wait.
 #[derive(Clone, Copy)]
-pub struct Waker {
+pub struct WaitWaker {
     pub by: WokenBy,
     pub tid: u32,
 }
@@ -66,20 +66,20 @@ pub struct Waker {
 pub struct Release {
     pub due: MonotonicNs,
     pub woken: MonotonicNs,
-    pub waker: Waker,
+    pub waker: WaitWaker,
     pub timer: u64,
 }
 
-pub struct Thread {
-    pub state: State,
+pub struct StreamThread {
+    pub state: StreamThreadState,
     /// The time is divided up to here.
     pub from: MonotonicNs,
-    served: Served,
+    served: ServedTime,
     pub cpu: u16,
     pub prio: Option<i16>,
     /// When it was enqueued: later switches were decided against it.
     pub enqueued: Option<MonotonicNs>,
-    pub phase: Phase,
+    pub phase: StreamPhase,
     pub call: Option<(WaitingCall, MonotonicNs)>,
     /// A system call of it was seen: from then on its absence from a call is known.
     pub has_called: bool,
@@ -124,16 +124,16 @@ pub struct Thread {
     since: MonotonicNs,
 }
 
-impl Thread {
-    pub fn new(tid: u32, cpu: u16, at: MonotonicNs) -> Thread {
-        Thread {
-            state: State::Unseen,
+impl StreamThread {
+    pub fn new(tid: u32, cpu: u16, at: MonotonicNs) -> StreamThread {
+        StreamThread {
+            state: StreamThreadState::Unseen,
             from: at,
-            served: Served::default(),
+            served: ServedTime::default(),
             cpu,
             prio: None,
             enqueued: None,
-            phase: Phase::NoCycle,
+            phase: StreamPhase::NoCycle,
             call: None,
             has_called: false,
             started: Vec::new(),
@@ -168,24 +168,24 @@ impl Thread {
     pub fn times(&self, at: MonotonicNs) -> ThreadTimes {
         let (mut times, span) = (self.times, positive(at - self.since));
         match self.state {
-            State::Unseen => {}
-            State::Running => times.ran += span,
-            State::Ready(_) => times.ready += span,
-            State::Asleep(CauseKind::Stopped) => times.stopped += span,
-            State::Asleep(_) => times.waited += span,
+            StreamThreadState::Unseen => {}
+            StreamThreadState::Running => times.ran += span,
+            StreamThreadState::Ready(_) => times.ready += span,
+            StreamThreadState::Asleep(CauseKind::Stopped) => times.stopped += span,
+            StreamThreadState::Asleep(_) => times.waited += span,
         }
         times
     }
 
-    fn turns(&mut self, at: MonotonicNs, state: State) {
+    fn turns(&mut self, at: MonotonicNs, state: StreamThreadState) {
         self.times = self.times(at);
         (self.state, self.since) = (state, self.since.max(at));
     }
 
     /// Whether it polls: it has not waited, or not for long.
     fn polls(&self, at: MonotonicNs) -> bool {
-        let open = self.phase == Phase::Open && at - self.cycle.returned > POLLS_AFTER;
-        self.phase == Phase::NoCycle || open
+        let open = self.phase == StreamPhase::Open && at - self.cycle.returned > POLLS_AFTER;
+        self.phase == StreamPhase::NoCycle || open
     }
 
     /// The CPU is taken from it.
@@ -204,9 +204,9 @@ impl Thread {
         }
         complete(&mut split, positive(end - begin));
         let longest = by.into_iter().max_by_key(|(_, time)| *time);
-        let culprit = longest.map(|(tid, time)| Culprit {
+        let culprit = longest.map(|(tid, time)| CycleCulprit {
             tid,
-            name: TaskName::default(),
+            name: TaskComm::default(),
             time,
             behind: Nanos::ZERO,
         });
@@ -218,10 +218,10 @@ impl Thread {
     pub fn is_served_over(
         &self,
         cpu: u16,
-        (begin, served): (MonotonicNs, Served),
+        (begin, served): (MonotonicNs, ServedTime),
         end: MonotonicNs,
     ) -> Option<Gap> {
-        let runs = self.state == State::Running && self.cpu == cpu;
+        let runs = self.state == StreamThreadState::Running && self.cpu == cpu;
         let mut split = Split::default();
         split.add(CauseKind::Irq, served.hard);
         split.add(CauseKind::Softirq, served.soft);
@@ -250,24 +250,24 @@ impl Thread {
     /// Adds time to the part of the cycle that it belongs to.
     fn add(&mut self, part: CauseKind, span: Nanos) {
         // The time of a wait before its release belongs to no cycle.
-        if self.phase == Phase::Waiting {
+        if self.phase == StreamPhase::Waiting {
             return;
         }
-        match self.call.is_some() && self.phase != Phase::Woken {
+        match self.call.is_some() && self.phase != StreamPhase::Woken {
             true => self.in_call.add(part, span),
             false => self.sum.add(part, span),
         }
     }
 
     /// Divides its time by the activity of this CPU from now on.
-    pub fn look(&mut self, cpu: &Cpu, at: MonotonicNs) {
+    pub fn look(&mut self, cpu: &StreamCpu, at: MonotonicNs) {
         self.from = self.from.max(at);
         self.served = cpu.served(self.from);
     }
 
     /// Divides the time since the last update: interrupts and softirqs by the totals of its CPU,
     /// the rest to `part`. Returns the rest.
-    fn divide(&mut self, cpu: &Cpu, at: MonotonicNs, part: CauseKind) -> Nanos {
+    fn divide(&mut self, cpu: &StreamCpu, at: MonotonicNs, part: CauseKind) -> Nanos {
         let now = cpu.served(at);
         let whole = positive(at - self.from);
         let irqs = positive(now.hard - self.served.hard).min(whole);
@@ -282,7 +282,7 @@ impl Thread {
 
     /// Its time until now is unknown.
     pub fn loses_sight(&mut self, at: MonotonicNs) {
-        if self.state != State::Unseen {
+        if self.state != StreamThreadState::Unseen {
             self.add(CauseKind::Unknown, at - self.from);
         }
         self.from = self.from.max(at);
@@ -298,35 +298,35 @@ impl Thread {
     }
 
     /// The CPU was switching to it until now.
-    pub fn switches(&mut self, cpu: &Cpu, at: MonotonicNs) {
+    pub fn switches(&mut self, cpu: &StreamCpu, at: MonotonicNs) {
         self.divide(cpu, at, CauseKind::Switch);
         self.returns_from = None;
     }
 
     /// Ends its current activity on a CPU.
-    pub fn ran(&mut self, cpu: &Cpu, at: MonotonicNs) {
+    pub fn ran(&mut self, cpu: &StreamCpu, at: MonotonicNs) {
         self.returns_from = None;
         let part = self.own_part();
         let rest = self.divide(cpu, at, part);
-        if self.reclaims && self.phase != Phase::Waiting {
+        if self.reclaims && self.phase != StreamPhase::Waiting {
             self.cycle.reclaimed += rest;
         }
     }
 
     /// An event of its own shows it on a CPU.
-    pub fn runs(&mut self, number: u16, cpu: &Cpu, at: MonotonicNs) {
+    pub fn runs(&mut self, number: u16, cpu: &StreamCpu, at: MonotonicNs) {
         match self.state {
-            State::Running if self.cpu == number => self.ran(cpu, at),
-            State::Asleep(_) if self.phase == Phase::Waiting => {}
+            StreamThreadState::Running if self.cpu == number => self.ran(cpu, at),
+            StreamThreadState::Asleep(_) if self.phase == StreamPhase::Waiting => {}
             _ => self.loses_sight(at),
         }
-        self.turns(at, State::Running);
+        self.turns(at, StreamThreadState::Running);
         self.cpu = number;
         self.look(cpu, at);
     }
 
     /// The reason why it did not run until now although it was ready.
-    fn keeper(&self, cpu: &Cpu, interrupts_shown: bool) -> CauseKind {
+    fn keeper(&self, cpu: &StreamCpu, interrupts_shown: bool) -> CauseKind {
         let Some(running) = cpu.running else { return CauseKind::Unknown };
         let decided = self.enqueued.zip(cpu.switched).is_some_and(|(since, at)| at >= since);
         // Without events of interrupts, one of them may have kept the CPU.
@@ -348,8 +348,8 @@ impl Thread {
     }
 
     /// Attributes the wait for a CPU until now to the task that ran there.
-    pub fn waited(&mut self, cpu: &Cpu, at: MonotonicNs, interrupts_shown: bool) {
-        let State::Ready(readiness) = self.state else { return };
+    pub fn waited(&mut self, cpu: &StreamCpu, at: MonotonicNs, interrupts_shown: bool) {
+        let StreamThreadState::Ready(readiness) = self.state else { return };
         let (part, by) = match readiness {
             Readiness::ByCpu => {
                 (self.keeper(cpu, interrupts_shown), cpu.running.unwrap_or_default())
@@ -381,15 +381,15 @@ impl Thread {
 
     /// It could run on, and another task gets its CPU.
     pub fn is_preempted(&mut self, at: MonotonicNs, readiness: Readiness, by: u32) {
-        self.turns(at, State::Ready(readiness));
+        self.turns(at, StreamThreadState::Ready(readiness));
         (self.enqueued, self.is_woken) = (Some(at), false);
-        let what = MomentKind::Preempted { by, name: TaskName::default() };
+        let what = MomentKind::Preempted { by, name: TaskComm::default() };
         self.begin_moment(at, what);
     }
 
     /// It sleeps from now on; `blocked`: uninterruptibly.
     pub fn sleeps(&mut self, at: MonotonicNs, part: CauseKind, blocked: bool) {
-        self.turns(at, State::Asleep(part));
+        self.turns(at, StreamThreadState::Asleep(part));
         if part == CauseKind::Stopped {
             self.is_taken(at);
         }
@@ -408,7 +408,7 @@ impl Thread {
 
     /// Whether it sleeps in a page fault or in reclaim, which its I/O is then for.
     pub fn needs_memory(&self) -> bool {
-        matches!(self.state, State::Asleep(CauseKind::PageFault | CauseKind::Reclaim))
+        matches!(self.state, StreamThreadState::Asleep(CauseKind::PageFault | CauseKind::Reclaim))
     }
 
     /// It became runnable and is to run on this CPU.
@@ -419,7 +419,7 @@ impl Thread {
         readiness: Readiness,
         enqueued: bool,
     ) {
-        self.turns(at, State::Ready(readiness));
+        self.turns(at, StreamThreadState::Ready(readiness));
         self.cpu = cpu;
         self.enqueued = enqueued.then_some(at);
         self.is_woken = !self.blocked && self.call.is_some();
@@ -446,7 +446,7 @@ impl Thread {
     }
 
     fn begin_moment(&mut self, begin: MonotonicNs, what: MomentKind) {
-        if matches!(self.phase, Phase::Open | Phase::Woken) && self.moments < MOMENTS {
+        if matches!(self.phase, StreamPhase::Open | StreamPhase::Woken) && self.moments < MOMENTS {
             self.moments += 1;
             let call = self.call.map(|(call, _)| call.number);
             let tid = self.cycle.tid;
@@ -462,8 +462,8 @@ impl Thread {
     }
 
     /// A wait within the cycle is over; `proven`: its kind, if the wake-up shows it.
-    pub fn ends_pause(&mut self, at: MonotonicNs, proven: Option<CauseKind>, waker: Waker) {
-        let State::Asleep(part) = self.state else { return };
+    pub fn ends_pause(&mut self, at: MonotonicNs, proven: Option<CauseKind>, waker: WaitWaker) {
+        let StreamThreadState::Asleep(part) = self.state else { return };
         let part = proven.unwrap_or(part);
         let took = positive(at - self.from);
         self.add(part, took);
@@ -475,8 +475,8 @@ impl Thread {
         match part {
             CauseKind::Lock => self.has_waited_for_lock(took, waker),
             CauseKind::Stopped => {
-                self.held_up = self.phase == Phase::Interrupted;
-                let by = self.stopped_by.take().map(|tid| Waker { by: WokenBy::Task, tid });
+                self.held_up = self.phase == StreamPhase::Interrupted;
+                let by = self.stopped_by.take().map(|tid| WaitWaker { by: WokenBy::Task, tid });
                 self.has_awaited(took, by.unwrap_or(waker));
             }
             _ => self.has_awaited(took, waker),
@@ -485,13 +485,13 @@ impl Thread {
 
     /// Attributes the wait to the holder of the lock, or to its waker. Keeps the one with the
     /// longest waits of a cycle.
-    fn has_waited_for_lock(&mut self, took: Nanos, waker: Waker) {
+    fn has_waited_for_lock(&mut self, took: Nanos, waker: WaitWaker) {
         let (tid, evidence) = match self.lent_to.take() {
             Some(holder) => (holder, LockEvidence::PiFutex),
             None if waker.by == WokenBy::Task => (waker.tid, LockEvidence::Waker),
             None => return,
         };
-        let name = TaskName::default();
+        let name = TaskComm::default();
         match &mut self.cycle.holder {
             Some(held) if (held.tid, held.evidence) == (tid, evidence) => {
                 held.time += took;
@@ -511,19 +511,19 @@ impl Thread {
         }
     }
 
-    fn has_awaited(&mut self, took: Nanos, waker: Waker) {
+    fn has_awaited(&mut self, took: Nanos, waker: WaitWaker) {
         match &mut self.cycle.awaited {
             Some(one) if (one.tid, one.by) == (waker.tid, waker.by) => one.time += took,
             Some(one) if one.time >= took => {}
             one => {
-                let name = TaskName::default();
-                *one = Some(Awaited { by: waker.by, tid: waker.tid, name, time: took });
+                let name = TaskComm::default();
+                *one = Some(AwaitedWaker { by: waker.by, tid: waker.tid, name, time: took });
             }
         }
     }
 
     /// The wait is over: its cycle begins. `here` is the CPU that it was woken on, if known.
-    pub fn release(&mut self, release: Release, here: Option<&Cpu>) {
+    pub fn release(&mut self, release: Release, here: Option<&StreamCpu>) {
         self.sum = Split::default();
         self.culprits.clear();
         let entered = self.cycle.entered;
@@ -546,7 +546,7 @@ impl Thread {
             cycle.call.argument =
                 if release.waker.by == WokenBy::Timer { release.timer } else { 0 };
         }
-        self.phase = Phase::Woken;
+        self.phase = StreamPhase::Woken;
     }
 
     /// The part for the time of a cycle before its waiting call.
@@ -566,7 +566,7 @@ impl Thread {
         let cycle = &mut self.cycle;
         (cycle.release, cycle.woken) = (due, due.max(entered));
         (cycle.by, cycle.timer, cycle.waker) = (release.waker.by, release.timer, release.waker.tid);
-        self.phase = Phase::Woken;
+        self.phase = StreamPhase::Woken;
     }
 
     /// Its wake-up was not seen: the timer that it started determines when it was due.
@@ -576,7 +576,7 @@ impl Thread {
         let unseen = Release {
             due: started.unwrap_or(at),
             woken: at,
-            waker: Waker { by, tid: 0 },
+            waker: WaitWaker { by, tid: 0 },
             timer: 0,
         };
         let release = self.early.map_or(unseen, |early| Release { woken: at, ..early });
@@ -599,14 +599,14 @@ impl Thread {
             let expired = own.filter_map(|own| Some((own.expired?, WokenBy::Timer, own.timer)));
             expired.min_by_key(|(due, ..)| *due)?
         };
-        Some(Release { due, woken: at, waker: Waker { by, tid: 0 }, timer })
+        Some(Release { due, woken: at, waker: WaitWaker { by, tid: 0 }, timer })
     }
 
     /// The sleep of the current call timed out: in its cycle, or in a wait that turns out not to
     /// begin a cycle.
     pub fn has_timed_out(&mut self) {
         self.in_call.rename(CauseKind::Waiting, CauseKind::Timeout);
-        if self.phase == Phase::Woken && self.cycle.wait_is == CauseKind::Waiting {
+        if self.phase == StreamPhase::Woken && self.cycle.wait_is == CauseKind::Waiting {
             self.cycle.wait_is = CauseKind::Timeout;
         }
     }
@@ -616,7 +616,7 @@ impl Thread {
         if let Some(own) = self.own.iter_mut().find(|own| own.site == call) {
             own.expired = None;
         }
-        if self.phase == Phase::Woken {
+        if self.phase == StreamPhase::Woken {
             self.returns(at);
         } else {
             self.sum = self.sum.plus(&self.in_call);
@@ -635,7 +635,7 @@ impl Thread {
         self.cycle.wake = std::mem::take(&mut self.sum);
         complete(&mut self.cycle.wake, self.cycle.returned - self.cycle.release);
         self.cycle.syscalls = 0;
-        self.phase = Phase::Open;
+        self.phase = StreamPhase::Open;
     }
 
     /// Its wait, or the cycle after it. `overdue`: the planned end of its current sleep; `again`:
@@ -647,13 +647,13 @@ impl Thread {
     ) -> Option<OpenCycle> {
         let cycle = &self.cycle;
         let (release, returned) = match self.phase {
-            Phase::NoCycle => return None,
+            StreamPhase::NoCycle => return None,
             // No event shows that it was woken.
-            Phase::Waiting | Phase::Interrupted => (overdue, None),
-            Phase::Woken => (Some(cycle.release), None),
-            Phase::Open => (Some(cycle.release), Some(cycle.returned)),
+            StreamPhase::Waiting | StreamPhase::Interrupted => (overdue, None),
+            StreamPhase::Woken => (Some(cycle.release), None),
+            StreamPhase::Open => (Some(cycle.release), Some(cycle.returned)),
         };
-        let is_awake = !matches!(self.state, State::Asleep(_));
+        let is_awake = !matches!(self.state, StreamThreadState::Asleep(_));
         let until = again.filter(|_| returned.is_some() && is_awake);
         Some(OpenCycle { call: cycle.call, entered: cycle.entered, release, returned, until })
     }
@@ -665,7 +665,7 @@ impl Thread {
         entered: MonotonicNs,
         within: CauseKind,
     ) -> Option<Cycle> {
-        let ended = (self.phase == Phase::Open).then(|| {
+        let ended = (self.phase == StreamPhase::Open).then(|| {
             let culprit = self.culprits.iter().max_by_key(|(_, (time, _))| *time);
             let again = entered.max(self.cycle.returned);
             self.cycle.run = std::mem::take(&mut self.sum);
@@ -673,9 +673,9 @@ impl Thread {
             Cycle {
                 cpu: self.cpu,
                 again,
-                culprit: culprit.map(|(tid, (time, behind))| Culprit {
+                culprit: culprit.map(|(tid, (time, behind))| CycleCulprit {
                     tid: *tid,
-                    name: TaskName::default(),
+                    name: TaskComm::default(),
                     time: *time,
                     behind: *behind,
                 }),
@@ -714,7 +714,7 @@ fn blank(tid: u32, at: MonotonicNs) -> Cycle {
         by: WokenBy::Unseen,
         timer: 0,
         waker: 0,
-        waker_name: TaskName::default(),
+        waker_name: TaskComm::default(),
         wait_is: CauseKind::Waiting,
         reclaimed: Nanos::ZERO,
         faulted: Nanos::ZERO,

@@ -1,13 +1,13 @@
 //! The nesting on a CPU: an interrupt within a softirq within a task.
 
-use super::Tasks;
-use punctual_core::cycle::TaskName;
+use super::TaskProperties;
+use punctual_core::cycle::TaskComm;
 use punctual_core::entry::{EntryCounts, Originator, SOFTIRQS, Served, Via};
 use punctual_core::{Event, MonotonicNs, Nanos};
 
 /// The levels, outermost first.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Level {
+pub(super) enum EntryLevel {
     Task,
     Soft,
     Hard,
@@ -24,9 +24,9 @@ pub(super) struct Origin {
 }
 
 impl Origin {
-    pub(super) fn originator(self, tasks: &dyn Tasks) -> Originator {
+    pub(super) fn originator(self, tasks: &dyn TaskProperties) -> Originator {
         let name = match self.tid {
-            None => TaskName::default(),
+            None => TaskComm::default(),
             Some(0) => idle(self.cpu),
             Some(tid) => tasks.name(tid),
         };
@@ -35,14 +35,14 @@ impl Origin {
 }
 
 /// `swapper/3`.
-fn idle(cpu: u32) -> TaskName {
-    let (mut name, text) = (TaskName::default(), format!("swapper/{cpu}"));
+fn idle(cpu: u32) -> TaskComm {
+    let (mut name, text) = (TaskComm::default(), format!("swapper/{cpu}"));
     let length = text.len().min(name.0.len());
     name.0[..length].copy_from_slice(&text.as_bytes()[..length]);
     name
 }
 
-pub(super) struct Frame {
+pub(super) struct EntryFrame {
     pub(super) begin: MonotonicNs,
     /// The time of nested frames.
     pub(super) inner: Nanos,
@@ -65,14 +65,14 @@ pub(super) struct Frame {
     pub(super) next: Option<Origin>,
 }
 
-impl Frame {
+impl EntryFrame {
     pub(super) fn new(
         event: &Event,
         begin: MonotonicNs,
         served: Served,
         origin: Option<Origin>,
-    ) -> Frame {
-        Frame {
+    ) -> EntryFrame {
+        EntryFrame {
             begin,
             inner: Nanos::ZERO,
             served,
@@ -109,10 +109,10 @@ impl Frame {
 }
 
 #[derive(Default)]
-pub(super) struct Cpu {
+pub(super) struct FrameCpu {
     pub(super) is_chosen: bool,
-    /// The frames by [`Level`].
-    pub(super) frames: [Option<Frame>; 3],
+    /// The frames by [`EntryLevel`].
+    pub(super) frames: [Option<EntryFrame>; 3],
     /// The originator of each pending softirq.
     pub(super) raised: [Option<Origin>; SOFTIRQS.len()],
     /// The timer whose handler ran last.
@@ -125,31 +125,31 @@ pub(super) struct Cpu {
     pub(super) counts: EntryCounts,
 }
 
-impl Cpu {
-    pub(super) fn innermost(&self) -> Option<Level> {
-        let all = [Level::Hard, Level::Soft, Level::Task];
+impl FrameCpu {
+    pub(super) fn innermost(&self) -> Option<EntryLevel> {
+        let all = [EntryLevel::Hard, EntryLevel::Soft, EntryLevel::Task];
         all.into_iter().find(|level| self.frames[*level as usize].is_some())
     }
 
     /// The current interrupt or softirq.
-    pub(super) fn interrupt(&self) -> Option<&Frame> {
-        let hard = self.frames[Level::Hard as usize].as_ref();
-        hard.or(self.frames[Level::Soft as usize].as_ref())
+    pub(super) fn interrupt(&self) -> Option<&EntryFrame> {
+        let hard = self.frames[EntryLevel::Hard as usize].as_ref();
+        hard.or(self.frames[EntryLevel::Soft as usize].as_ref())
     }
 
     /// The frame around an open one of this level.
-    pub(super) fn around(&mut self, level: Level) -> Option<&mut Frame> {
+    pub(super) fn around(&mut self, level: EntryLevel) -> Option<&mut EntryFrame> {
         let [task, soft, _] = &mut self.frames;
         match level {
-            Level::Hard if soft.is_some() => soft.as_mut(),
-            Level::Hard | Level::Soft => task.as_mut(),
-            Level::Task => None,
+            EntryLevel::Hard if soft.is_some() => soft.as_mut(),
+            EntryLevel::Hard | EntryLevel::Soft => task.as_mut(),
+            EntryLevel::Task => None,
         }
     }
 
     /// Drops a frame whose end was not seen: it yields no entry. Nested frames have entries of
     /// their own.
-    fn forget(&mut self, level: Level) {
+    fn forget(&mut self, level: EntryLevel) {
         let Some(frame) = self.frames[level as usize].take() else { return };
         if let Some(around) = self.around(level) {
             around.inner += frame.inner;
@@ -159,15 +159,16 @@ impl Cpu {
     pub(super) fn open(
         &mut self,
         event: &Event,
-        level: Level,
+        level: EntryLevel,
         served: Served,
         origin: Option<Origin>,
     ) {
         self.forget(level);
-        let mut frame = Frame::new(event, event.at, served, origin);
-        frame.nested = level == Level::Hard && self.frames[Level::Soft as usize].is_some();
+        let mut frame = EntryFrame::new(event, event.at, served, origin);
+        frame.nested =
+            level == EntryLevel::Hard && self.frames[EntryLevel::Soft as usize].is_some();
         frame.away = self.victim != 0;
-        if level == Level::Task {
+        if level == EntryLevel::Task {
             // The event is the switch to it.
             frame.over = self.victim;
             if let punctual_core::EventKind::Switch { next, .. } = event.what {
@@ -185,7 +186,7 @@ impl Cpu {
     ) {
         self.depth += 1;
         if self.depth == 1 {
-            self.open(event, Level::Hard, served, origin);
+            self.open(event, EntryLevel::Hard, served, origin);
         }
     }
 
@@ -200,15 +201,15 @@ impl Cpu {
     /// has ended unseen.
     pub(super) fn interrupts_ended(&mut self) {
         self.depth = 0;
-        self.forget(Level::Hard);
+        self.forget(EntryLevel::Hard);
     }
 
     /// The level of a work item: a current softirq (kernel/workqueue.c: WQ_BH), else the task;
     /// never an interrupt. A softirq whose end was not seen lasts until a switch.
-    pub(super) fn level_of_work(&mut self) -> Level {
+    pub(super) fn level_of_work(&mut self) -> EntryLevel {
         self.interrupts_ended();
-        let in_softirq = self.frames[Level::Soft as usize].is_some();
-        if in_softirq { Level::Soft } else { Level::Task }
+        let in_softirq = self.frames[EntryLevel::Soft as usize].is_some();
+        if in_softirq { EntryLevel::Soft } else { EntryLevel::Task }
     }
 
     /// Begins a function for an originator. The first one names the entry; each later one has its
@@ -216,7 +217,7 @@ impl Cpu {
     pub(super) fn begin_function(
         &mut self,
         at: MonotonicNs,
-        level: Level,
+        level: EntryLevel,
         function: u64,
         origin: Option<Origin>,
     ) {
@@ -229,7 +230,7 @@ impl Cpu {
             1 => {
                 frame.function = function;
                 // Otherwise it keeps the originator that woke the worker.
-                let keeps = level == Level::Task && origin.is_none();
+                let keeps = level == EntryLevel::Task && origin.is_none();
                 frame.origin = if keeps { frame.origin } else { origin };
             }
             _ => frame.next = origin,

@@ -7,18 +7,18 @@ use std::hash::Hash;
 /// The maximum size of each of the two generations.
 const GENERATION: usize = 16_384;
 
-pub(super) struct Kept<K> {
+pub(super) struct PendingValues<K> {
     young: HashMap<K, Origin>,
     old: HashMap<K, Origin>,
 }
 
-impl<K> Default for Kept<K> {
-    fn default() -> Kept<K> {
-        Kept { young: HashMap::new(), old: HashMap::new() }
+impl<K> Default for PendingValues<K> {
+    fn default() -> PendingValues<K> {
+        PendingValues { young: HashMap::new(), old: HashMap::new() }
     }
 }
 
-impl<K: Eq + Hash> Kept<K> {
+impl<K: Eq + Hash> PendingValues<K> {
     pub(super) fn insert(&mut self, key: K, origin: Origin) {
         if self.young.len() >= GENERATION {
             self.old = std::mem::take(&mut self.young);
@@ -52,7 +52,7 @@ mod tests {
 
     #[test]
     fn the_number_of_origins_is_bounded_and_the_newest_are_kept() {
-        let mut kept = Kept::default();
+        let mut kept = PendingValues::default();
         let origin = |at| Origin { at: MonotonicNs(at), tid: Some(1), cpu: 0, via: None };
         for key in 0..10 * GENERATION {
             kept.insert(key, origin(key as i64));

@@ -17,7 +17,7 @@ pub const TRACEPOINTS: [&str; 16] = {
 
 /// The content of such an event.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Said {
+pub(super) enum EventContent {
     Ipi { target: u32, callback: u64 },
     CallQueued { target: u32, call: u64 },
     CallEntry { function: u64, call: u64 },
@@ -34,60 +34,59 @@ pub(super) enum Said {
 }
 
 /// Decodes the values of its fields.
-type Read = fn([u64; 2]) -> Said;
+type DecodeFn = fn([u64; 2]) -> EventContent;
 
-const ALL: [(&str, [&str; 2], Read); 16] = [
-    ("ipi:ipi_send_cpu", ["cpu", "callback"], |[cpu, callback]| Said::Ipi {
+const ALL: [(&str, [&str; 2], DecodeFn); 16] = [
+    ("ipi:ipi_send_cpu", ["cpu", "callback"], |[cpu, callback]| EventContent::Ipi {
         target: cpu as u32,
         callback,
     }),
-    ("csd:csd_queue_cpu", ["cpu", "csd"], |[cpu, call]| Said::CallQueued {
+    ("csd:csd_queue_cpu", ["cpu", "csd"], |[cpu, call]| EventContent::CallQueued {
         target: cpu as u32,
         call,
     }),
-    ("csd:csd_function_entry", ["func", "csd"], |[function, call]| Said::CallEntry {
+    ("csd:csd_function_entry", ["func", "csd"], |[function, call]| EventContent::CallEntry {
         function,
         call,
     }),
-    ("csd:csd_function_exit", ["csd", ""], |[call, _]| Said::CallExit { call }),
+    ("csd:csd_function_exit", ["csd", ""], |[call, _]| EventContent::CallExit { call }),
     ("timer:timer_start", ["timer", "function"], start),
     ("timer:timer_expire_entry", ["timer", "function"], entry),
-    ("timer:timer_expire_exit", ["timer", ""], |_| Said::TimerExit),
+    ("timer:timer_expire_exit", ["timer", ""], |_| EventContent::TimerExit),
     ("timer:hrtimer_start", ["hrtimer", "function"], start),
     ("timer:hrtimer_expire_entry", ["hrtimer", "function"], entry),
-    ("timer:hrtimer_expire_exit", ["hrtimer", ""], |_| Said::TimerExit),
-    ("timer:tick_stop", ["success", "dependency"], |[success, dependency]| Said::TickStop {
-        success: success as u32 != 0,
-        dependency: dependency as u32,
+    ("timer:hrtimer_expire_exit", ["hrtimer", ""], |_| EventContent::TimerExit),
+    ("timer:tick_stop", ["success", "dependency"], |[success, dependency]| {
+        EventContent::TickStop { success: success as u32 != 0, dependency: dependency as u32 }
     }),
-    ("workqueue:workqueue_queue_work", ["work", ""], |[work, _]| Said::WorkQueued { work }),
+    ("workqueue:workqueue_queue_work", ["work", ""], |[work, _]| EventContent::WorkQueued { work }),
     ("workqueue:workqueue_execute_start", ["work", "function"], |[work, function]| {
-        Said::WorkEntry { work, function }
+        EventContent::WorkEntry { work, function }
     }),
-    ("workqueue:workqueue_execute_end", ["work", ""], |_| Said::WorkExit),
-    ("nmi:nmi_handler", ["handler", "delta_ns"], |[handler, took]| Said::Nmi {
+    ("workqueue:workqueue_execute_end", ["work", ""], |_| EventContent::WorkExit),
+    ("nmi:nmi_handler", ["handler", "delta_ns"], |[handler, took]| EventContent::Nmi {
         handler,
         took: Nanos((took as i64).max(0)),
     }),
-    ("tlb:tlb_flush", ["reason", ""], |[reason, _]| Said::TlbFlush {
+    ("tlb:tlb_flush", ["reason", ""], |[reason, _]| EventContent::TlbFlush {
         reason: reason as u32 as u64,
     }),
 ];
 
-fn start([timer, function]: [u64; 2]) -> Said {
-    Said::TimerStart { timer, function }
+fn start([timer, function]: [u64; 2]) -> EventContent {
+    EventContent::TimerStart { timer, function }
 }
 
-fn entry([timer, function]: [u64; 2]) -> Said {
-    Said::TimerEntry { timer, function }
+fn entry([timer, function]: [u64; 2]) -> EventContent {
+    EventContent::TimerEntry { timer, function }
 }
 
 /// The positions of their fields on this kernel, by the index of their format.
-pub(super) struct Named(Vec<Option<(Read, [Option<RecordField>; 2])>>);
+pub(super) struct NamedFields(Vec<Option<(DecodeFn, [Option<RecordField>; 2])>>);
 
-impl Named {
+impl NamedFields {
     /// A format that lacks a field is ignored.
-    pub(super) fn of(formats: &[TracepointFormat]) -> Named {
+    pub(super) fn of(formats: &[TracepointFormat]) -> NamedFields {
         let one = |format: &TracepointFormat| {
             let (_, names, read) = ALL.iter().find(|(name, ..)| *name == format.name)?;
             let field = |name: &str| format.fields.iter().find(|field| field.name == name).cloned();
@@ -96,10 +95,14 @@ impl Named {
                 names.iter().zip(&fields).all(|(name, field)| name.is_empty() || field.is_some());
             is_whole.then_some((*read, fields))
         };
-        Named(formats.iter().map(one).collect())
+        NamedFields(formats.iter().map(one).collect())
     }
 
-    pub(super) fn read(&self, tracepoint: TracepointId, record: &RecordBytes) -> Option<Said> {
+    pub(super) fn read(
+        &self,
+        tracepoint: TracepointId,
+        record: &RecordBytes,
+    ) -> Option<EventContent> {
         let (read, fields) = self.0.get(tracepoint.0 as usize)?.as_ref()?;
         let mut values = [0; 2];
         for (value, field) in values.iter_mut().zip(fields) {

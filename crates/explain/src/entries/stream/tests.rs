@@ -11,9 +11,9 @@ const WAKEUP: u64 = 0xffff_0000_0000_0030;
 
 struct Known;
 
-impl Tasks for Known {
-    fn name(&self, tid: u32) -> TaskName {
-        let mut name = TaskName::default();
+impl TaskProperties for Known {
+    fn name(&self, tid: u32) -> TaskComm {
+        let mut name = TaskComm::default();
         let text = format!("task{tid}");
         name.0[..text.len()].copy_from_slice(text.as_bytes());
         name

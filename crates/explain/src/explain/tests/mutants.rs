@@ -32,7 +32,7 @@ fn waits_for_a_holder_behind(hog: (u32, i16), inherits: bool) -> Explanation {
         switch(440, 0, (HOLDER, 60), TaskState::Preempted, (THREAD, OWN)),
         event(445, 0, THREAD, EventKind::FutexExit { op, result: 0 }),
     ]);
-    explained(interval(100, 450, Kind::Interval), &events)
+    explained(interval(100, 450, StartKind::Interval), &events)
 }
 
 #[test]
@@ -73,7 +73,7 @@ fn a_task_that_moves_the_thread_is_no_hog() {
         ];
         let gaps = Gaps::of(events.iter().copied());
         let coverage = Coverage::between(MonotonicNs(0), MonotonicNs(1));
-        let sample = LatencyInterval { cpu: 1, ..interval(100, 210, Kind::Interval) };
+        let sample = LatencyInterval { cpu: 1, ..interval(100, 210, StartKind::Interval) };
         explain(sample, &events, &coverage, &gaps)
     };
     let has = |explanation: &Explanation, is: Cause| {
@@ -97,7 +97,7 @@ fn reclaim_includes_running_and_sleeping_time() {
         switch(260, 0, (0, LOWER), TaskState::Preempted, (THREAD, OWN)),
         event(280, 0, THREAD, EventKind::ReclaimEnd { reclaimed: 32 }),
     ];
-    let explanation = explained(interval(100, 300, Kind::Interval), &events);
+    let explanation = explained(interval(100, 300, StartKind::Interval), &events);
     let sum = explanation.totals().into_iter().find(|(cause, _)| *cause == Cause::Reclaim);
     // 40 before the sleep, 100 asleep, 20 after it.
     assert_eq!(sum.map(|(_, span)| span.ns()), Some(160), "{:?}", causes(&explanation));
@@ -113,7 +113,7 @@ fn a_remote_wake_up_is_in_progress_until_the_target_cpu_enqueues_it() {
             queued(250, 0, running.0, THREAD),
             switch(260, 0, running, TaskState::Preempted, (THREAD, OWN)),
         ];
-        explained(interval(100, 270, Kind::Interval), &events)
+        explained(interval(100, 270, StartKind::Interval), &events)
     };
     let busy = causes(&explained((8, LOWER)));
     assert!(busy.contains(&(Cause::Wakeup { running: Some(Tid(8)) }, 100)), "{busy:?}");
@@ -131,7 +131,7 @@ fn nice_minus_20_is_runqueue_delay_not_preemption() {
             switch(110, 0, own, TaskState::Preempted, other),
             switch(200, 0, other, TaskState::Preempted, own),
         ];
-        longest(&explained(interval(100, 210, Kind::Interval), &events)).0
+        longest(&explained(interval(100, 210, StartKind::Interval), &events)).0
     };
     let by = Tid(9);
     assert_eq!(ready(LOWER, 100), Cause::Runqueue { behind: by });
@@ -148,7 +148,7 @@ fn nice_minus_20_is_runqueue_delay_not_preemption() {
             switch(110, 0, own, TaskState::Preempted, (0, LOWER)),
             switch(200, 0, (0, LOWER), TaskState::Preempted, own),
         ];
-        longest(&explained(interval(100, 210, Kind::Interval), &events)).0
+        longest(&explained(interval(100, 210, StartKind::Interval), &events)).0
     };
     let running = Tid::IDLE;
     assert_eq!(idle(99), Cause::Throttled { running, budget: Budget::RealTime });
@@ -165,7 +165,7 @@ fn a_page_fault_lasts_until_the_next_event_but_at_most_20_us() {
         let mut events =
             vec![switch(50, 0, (5, LOWER), TaskState::Preempted, (THREAD, OWN)), fault(1_000, 1)];
         events.extend_from_slice(more);
-        let explanation = explained(interval(900, until, Kind::Interval), &events);
+        let explanation = explained(interval(900, until, StartKind::Interval), &events);
         let faults = explanation.totals().into_iter().find(|(cause, _)| *cause == Cause::PageFault);
         faults.map_or(0, |(_, span)| span.ns())
     };

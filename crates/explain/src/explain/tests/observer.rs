@@ -18,7 +18,7 @@ fn threads_of_punctual_are_observers_instead_of_culprits() {
             ..Coverage::between(MonotonicNs(0), MonotonicNs(1))
         };
         let gaps = Gaps::of(events.iter().copied());
-        let explanation = explain(interval(100, 175, Kind::Timer), &events, &coverage, &gaps);
+        let explanation = explain(interval(100, 175, StartKind::Timer), &events, &coverage, &gaps);
         check(&explanation, &events);
         explanation
     };

@@ -46,7 +46,7 @@ fn total(explanation: &Explanation, cause: Cause) -> i64 {
 fn a_timer_delay_up_to_the_slack_is_timer_slack() {
     for (at, slack) in [(120, 25), (150, 50), (180, 50)] {
         let events = asleep_until(at, expiry(Some(SLACK)));
-        let explanation = explained(interval(100, at + 25, Kind::Timer), &events);
+        let explanation = explained(interval(100, at + 25, StartKind::Timer), &events);
         assert_eq!(causes(&explanation)[0], (Cause::TimerSlack, slack), "{at}");
         let idle = total(&explanation, Cause::IdleExit { state: None });
         assert_eq!(idle, (at - 150).max(0) + 10, "{at}");
@@ -69,7 +69,7 @@ fn timer_slack_is_read_from_the_start_of_the_timer() {
     for (timer, slack) in [(9, i64::from(SLACK)), (8, 0)] {
         let mut events = asleep_until(150, entry);
         events.insert(0, started(timer, SLACK));
-        let explanation = explained(interval(100, 175, Kind::Timer), &events);
+        let explanation = explained(interval(100, 175, StartKind::Timer), &events);
         assert_eq!(total(&explanation, Cause::TimerSlack), slack, "timer {timer}");
     }
 }
@@ -77,12 +77,12 @@ fn timer_slack_is_read_from_the_start_of_the_timer() {
 #[test]
 fn timers_without_slack_and_waits_in_a_cycle_have_no_timer_slack() {
     let events = asleep_until(150, expiry(None));
-    let explanation = explained(interval(100, 175, Kind::Timer), &events);
+    let explanation = explained(interval(100, 175, StartKind::Timer), &events);
     assert_eq!(total(&explanation, Cause::TimerSlack), 0);
     assert_eq!(causes(&explanation)[0], (Cause::IdleExit { state: None }, 50));
     // A wait in the middle of a thread's work is not a late timer.
     let explanation =
-        explained(interval(100, 175, Kind::Interval), &asleep_until(150, expiry(Some(SLACK))));
+        explained(interval(100, 175, StartKind::Interval), &asleep_until(150, expiry(Some(SLACK))));
     assert_eq!(total(&explanation, Cause::TimerSlack), 0);
 }
 
@@ -110,7 +110,7 @@ fn stop(events: &[Event], processes: &[(u32, u32)]) -> (Cause, i64) {
         ..Coverage::between(MonotonicNs(0), MonotonicNs(1))
     };
     let gaps = Gaps::of(events.iter().copied());
-    let explanation = explain(interval(100, 920, Kind::Interval), events, &coverage, &gaps);
+    let explanation = explain(interval(100, 920, StartKind::Interval), events, &coverage, &gaps);
     check(&explanation, events);
     let longest = explanation.parts.iter().max_by_key(|part| part.span()).unwrap();
     (longest.cause, longest.span().ns())

@@ -1,13 +1,13 @@
 //! Clocks and timers.
 
-use super::{Group, Rule};
+use super::{Rule, RuleGroup};
 use crate::check::context::{Context, known};
 use crate::check::outcome::*;
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "high-resolution-timers",
-        group: Group::Clock,
+        group: RuleGroup::Clock,
         title: "timers fire between ticks",
         why: "Without high-resolution timers every timer waits for the next tick, up to 10 ms.",
         source: "Documentation/timers/hrtimers.rst",
@@ -15,7 +15,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "clocksource",
-        group: Group::Clock,
+        group: RuleGroup::Clock,
         title: "the clock source is a register of the processor",
         why: "Reading the HPET or the ACPI timer takes a microsecond or more and a system call \
               each time.",
@@ -24,7 +24,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "tsc-stability",
-        group: Group::Clock,
+        group: RuleGroup::Clock,
         title: "the time stamp counter has a constant rate in all power states",
         why: "If the counter changes its rate or stops in idle states, the kernel marks it \
               unstable and switches to another clock source at run time.",
@@ -33,7 +33,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "tsc-deadline-timer",
-        group: Group::Clock,
+        group: RuleGroup::Clock,
         title: "the local APIC timer has the TSC-deadline mode",
         why: "The older one-shot mode counts down with a slower clock: each expiry is rounded, and \
               programming takes longer.",
@@ -42,7 +42,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "clock-event-device",
-        group: Group::Clock,
+        group: RuleGroup::Clock,
         title: "each CPU has a timer of its own",
         why: "With a timer that all CPUs share, each expiry is forwarded to its CPU by an IPI.",
         source: "kernel/time/tick-broadcast.c",
@@ -50,7 +50,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "timer-migration",
-        group: Group::Clock,
+        group: RuleGroup::Clock,
         title: "timers stay on the CPU that set them",
         why: "With timer migration, a busy CPU, possibly a real-time one, handles the timers of \
               idle CPUs.",

@@ -1,13 +1,13 @@
 //! Checks and tracers that take time.
 
-use super::{Group, Rule};
+use super::{Rule, RuleGroup};
 use crate::check::context::Context;
 use crate::check::outcome::*;
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "lock-debugging",
-        group: Group::Debugging,
+        group: RuleGroup::Debugging,
         title: "the kernel is built without lock debugging",
         why: "Each lock operation is recorded and checked, which makes kernel code several times \
               slower.",
@@ -31,7 +31,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "sanitizers",
-        group: Group::Debugging,
+        group: RuleGroup::Debugging,
         title: "the kernel is built without sanitizers and coverage",
         why: "They add code to every memory access or every branch.",
         source: "Documentation/dev-tools/kasan.rst, kcsan.rst, kcov.rst",
@@ -39,7 +39,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "memory-debugging",
-        group: Group::Debugging,
+        group: RuleGroup::Debugging,
         title: "the kernel is built without memory debugging",
         why: "The kernel fills, checks and scans memory during allocations.",
         source: "mm/Kconfig.debug",
@@ -53,7 +53,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "preemption-debugging",
-        group: Group::Debugging,
+        group: RuleGroup::Debugging,
         title: "the kernel is built without checks of preemption and sleeping",
         why: "Each use of per-CPU data and each function that may sleep is checked.",
         source: "lib/Kconfig.debug, DEBUG_PREEMPT and DEBUG_ATOMIC_SLEEP",
@@ -61,7 +61,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "irqsoff-tracers-built",
-        group: Group::Debugging,
+        group: RuleGroup::Debugging,
         title: "the kernel is built without the irqsoff and preemptoff tracers",
         why: "Even if they are not used, each change of the interrupt flag calls a function.",
         source: "kernel/trace/Kconfig, IRQSOFF_TRACER",
@@ -69,7 +69,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "current-tracer",
-        group: Group::Debugging,
+        group: RuleGroup::Debugging,
         title: "no tracer is enabled",
         why: "The function tracers record every call in the kernel.",
         source: "Documentation/trace/ftrace.rst, current_tracer",
@@ -77,7 +77,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "trace-events",
-        group: Group::Debugging,
+        group: RuleGroup::Debugging,
         title: "no trace event is enabled",
         why: "Each enabled event is written to the trace buffer where it occurs.",
         source: "Documentation/trace/events.rst",
@@ -85,7 +85,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "stack-tracer",
-        group: Group::Debugging,
+        group: RuleGroup::Debugging,
         title: "the stack tracer is off",
         why: "It checks the stack at every function call.",
         source: "Documentation/trace/ftrace.rst, Stack trace",
@@ -93,7 +93,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "scheduler-statistics",
-        group: Group::Debugging,
+        group: RuleGroup::Debugging,
         title: "scheduler statistics are off",
         why: "They are updated at each wake-up and each context switch.",
         source: "Documentation/scheduler/sched-stats.rst",
@@ -102,7 +102,7 @@ pub(super) const RULES: &[Rule] = &[
 ];
 
 /// One of the constructors of an outcome.
-type Judge = fn(String, String) -> Outcome;
+type Judge = fn(String, String) -> CheckOutcome;
 
 fn built_with(ctx: &Context, judge: Judge, options: &[&str]) -> Conclusion {
     let config = ctx.config()?;

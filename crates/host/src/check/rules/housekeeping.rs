@@ -1,6 +1,6 @@
 //! The kernel's own periodic work.
 
-use super::{Group, Rule};
+use super::{Rule, RuleGroup};
 use crate::check::context::{Context, as_mask};
 use crate::check::outcome::*;
 use punctual_core::CpuSet;
@@ -8,7 +8,7 @@ use punctual_core::CpuSet;
 pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "workqueues",
-        group: Group::Housekeeping,
+        group: RuleGroup::Housekeeping,
         title: "unbound workqueues run on other CPUs",
         why: "Workers of unbound workqueues run on any CPU of this mask.",
         source: "Documentation/core-api/workqueue.rst, Affinity Scopes",
@@ -16,7 +16,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "writeback-workqueue",
-        group: Group::Housekeeping,
+        group: RuleGroup::Housekeeping,
         title: "writeback runs on other CPUs",
         why: "The writeback workqueue has a mask of its own, beside that of all unbound ones.",
         source: "Documentation/core-api/workqueue.rst",
@@ -24,7 +24,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "nmi-watchdog",
-        group: Group::Housekeeping,
+        group: RuleGroup::Housekeeping,
         title: "the hard-lockup watchdog is off",
         why: "It takes a performance counter and sends a non-maskable interrupt to each CPU every \
               few seconds.",
@@ -33,7 +33,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "soft-watchdog",
-        group: Group::Housekeeping,
+        group: RuleGroup::Housekeeping,
         title: "the soft-lockup watchdog excludes real-time CPUs",
         why: "Its thread runs on each CPU of its mask every few seconds, above every real-time \
               task.",
@@ -42,7 +42,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "hung-task-detector",
-        group: Group::Housekeeping,
+        group: RuleGroup::Housekeeping,
         title: "the hung-task detector is off or has a long timeout",
         why: "It walks all tasks, and reports tasks as hung that wait behind real-time tasks.",
         source: "Documentation/admin-guide/sysctl/kernel.rst, hung_task_timeout_secs",
@@ -50,7 +50,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "machine-check-polling",
-        group: Group::Housekeeping,
+        group: RuleGroup::Housekeeping,
         title: "corrected machine checks are not polled",
         why: "Each CPU reads its error banks in a timer, by default every five minutes.",
         source: "Documentation/arch/x86/x86_64/machinecheck.rst, check_interval",
@@ -58,7 +58,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "vm-statistics",
-        group: Group::Housekeeping,
+        group: RuleGroup::Housekeeping,
         title: "vm statistics are updated rarely",
         why: "A worker on each CPU folds its counters into the global ones at this interval.",
         source: "Documentation/admin-guide/sysctl/vm.rst, stat_interval",
@@ -66,7 +66,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "console-messages",
-        group: Group::Housekeeping,
+        group: RuleGroup::Housekeeping,
         title: "kernel messages do not flood the console",
         why: "Kernels before 6.12 write messages to a slow console with interrupts disabled, and \
               many console drivers still do.",
@@ -75,7 +75,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "serial-console",
-        group: Group::Housekeeping,
+        group: RuleGroup::Housekeeping,
         title: "no serial port is a console",
         why: "At 115,200 baud a line of 80 characters takes 7 ms, during which the writing CPU may \
               be blocked.",
@@ -84,7 +84,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "access-times",
-        group: Group::Housekeeping,
+        group: RuleGroup::Housekeeping,
         title: "reading a file does not write to the output's file system",
         why: "With strict access times every read becomes a write to the journal, and a \
               synchronous mount waits for the disk each time.",

@@ -1,17 +1,17 @@
 //! Interrupts and their CPUs.
 
-use super::{Group, Rule};
+use super::{Rule, RuleGroup};
 use crate::check::context::{Context, as_mask, known};
 use crate::check::irqbalance::Ban;
 use crate::check::outcome::*;
-use crate::check::tasks::Task;
+use crate::check::tasks::CheckedTask;
 use crate::environment::{BootList, IsolCpus, cpu_list};
 use punctual_core::{CpuSet, Fact};
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "interrupts-elsewhere",
-        group: Group::Interrupts,
+        group: RuleGroup::Interrupts,
         title: "device interrupts go to other CPUs",
         why: "Each interrupt on a real-time CPU delays its task at least by the hard interrupt \
               handler, also with PREEMPT_RT.",
@@ -20,7 +20,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "default-irq-affinity",
-        group: Group::Interrupts,
+        group: RuleGroup::Interrupts,
         title: "new interrupts go to other CPUs",
         why: "A device that is plugged in or opened later gets its interrupts on the CPUs of the \
               default mask.",
@@ -29,7 +29,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "irqaffinity-parameter",
-        group: Group::Interrupts,
+        group: RuleGroup::Interrupts,
         title: "the boot parameter irqaffinity= leaves the real-time CPUs out",
         why: "It holds for interrupts that are set up before any script runs.",
         source: "kernel/irq/irqdesc.c, irq_affinity_setup",
@@ -37,7 +37,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "managed-interrupts",
-        group: Group::Interrupts,
+        group: RuleGroup::Interrupts,
         title: "isolcpus=managed_irq keeps managed interrupts away",
         why: "The kernel sets the affinity of managed interrupts (queues of NVMe and virtio disks) \
               itself; only the flag managed_irq keeps them off isolated CPUs.",
@@ -46,7 +46,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "irqbalance",
-        group: Group::Interrupts,
+        group: RuleGroup::Interrupts,
         title: "irqbalance does not move interrupts to real-time CPUs",
         why: "It spreads interrupts over all CPUs but the banned ones, and overrides manual \
               settings; only where no ban is set, it leaves isolated and nohz_full CPUs out.",
@@ -55,7 +55,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "irq-thread-priorities",
-        group: Group::Interrupts,
+        group: RuleGroup::Interrupts,
         title: "interrupt threads are real-time tasks below the highest priorities",
         why: "A handler thread above the task's priority delays it like an interrupt; one without \
               real-time priority delays its device.",
@@ -64,7 +64,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "packet-steering",
-        group: Group::Interrupts,
+        group: RuleGroup::Interrupts,
         title: "network queues are not steered to real-time CPUs",
         why: "RPS and XPS hand the processing of packets to the CPUs in their masks, as softirqs.",
         source: "Documentation/networking/scaling.rst",
@@ -270,7 +270,7 @@ fn irq_thread_priorities(ctx: &Context) -> Conclusion {
         return not_applicable("no interrupt has a thread", "/proc/*/stat name no irq/ thread")
             .conclude();
     }
-    let label = |task: &&&Task| format!("{} at {}", task.label(), task.rt_priority);
+    let label = |task: &&&CheckedTask| format!("{} at {}", task.label(), task.rt_priority);
     let high: Vec<String> = threads
         .iter()
         .filter(|task| task.rt_priority >= HIGHEST)

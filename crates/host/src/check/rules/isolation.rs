@@ -1,6 +1,6 @@
 //! Isolated CPUs.
 
-use super::{Group, Rule};
+use super::{Rule, RuleGroup};
 use crate::check::context::{Chosen, Context, known, reason};
 use crate::check::outcome::*;
 use crate::check::systemd::Affinity;
@@ -10,7 +10,7 @@ use punctual_core::{CpuSet, Fact};
 pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "isolated-cpus",
-        group: Group::Isolation,
+        group: RuleGroup::Isolation,
         title: "the real-time CPUs are isolated",
         why: "The scheduler may place any task on a CPU that is not isolated, and real-time tasks \
               share the CPU with it.",
@@ -19,7 +19,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "isolation-request",
-        group: Group::Isolation,
+        group: RuleGroup::Isolation,
         title: "the isolation requested at boot is in force",
         why: "The kernel ignores a list that it cannot read, or that leaves no CPU for other work, \
               with no more than a line in its log.",
@@ -28,7 +28,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "cpus-online",
-        group: Group::Isolation,
+        group: RuleGroup::Isolation,
         title: "the real-time CPUs are online",
         why: "A task cannot run on a CPU that is offline or does not exist.",
         source: "Documentation/core-api/cpu_hotplug.rst",
@@ -36,7 +36,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "housekeeping-cpus",
-        group: Group::Isolation,
+        group: RuleGroup::Isolation,
         title: "housekeeping CPUs remain, the first CPU among them",
         why: "Interrupts, kernel threads and all other tasks need housekeeping CPUs, and some work \
               stays on the first CPU from boot on.",
@@ -45,7 +45,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "nohz-full",
-        group: Group::Isolation,
+        group: RuleGroup::Isolation,
         title: "the tick stops on real-time CPUs while one task runs",
         why: "Each tick interrupts the task for some µs, 100 to 1000 times a second.",
         source: "Documentation/timers/no_hz.rst",
@@ -53,7 +53,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "nohz-full-isolated",
-        group: Group::Isolation,
+        group: RuleGroup::Isolation,
         title: "every CPU in nohz_full= is isolated",
         why: "The tick stops only while a single task is runnable; without isolation the load \
               balancer adds others.",
@@ -62,7 +62,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "rcu-callbacks",
-        group: Group::Isolation,
+        group: RuleGroup::Isolation,
         title: "RCU callbacks of real-time CPUs run elsewhere",
         why: "Otherwise the callbacks, many of which free memory, run in a softirq on the \
               real-time CPU.",
@@ -71,7 +71,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "systemd-affinity",
-        group: Group::Isolation,
+        group: RuleGroup::Isolation,
         title: "systemd starts services on housekeeping CPUs only",
         why: "Services inherit the affinity of systemd, which is all CPUs unless they are \
               isolated or CPUAffinity= says otherwise.",
@@ -81,7 +81,7 @@ pub(super) const RULES: &[Rule] = &[
 ];
 
 /// The CPUs isolated at boot or by a partition, with the files that show it.
-fn set_apart(ctx: &Context) -> Result<(CpuSet, String), Outcome> {
+fn set_apart(ctx: &Context) -> Result<(CpuSet, String), CheckOutcome> {
     let isolated = &ctx.environment.topology.isolated;
     let groups = &ctx.cgroups;
     if isolated.known().is_none() && groups.partitioned.is_empty() {
@@ -124,7 +124,7 @@ fn isolated_cpus(ctx: &Context) -> Conclusion {
 }
 
 /// A list of CPUs requested at boot, and the file with the CPUs in force.
-struct Requested<'a> {
+struct RequestedCpus<'a> {
     /// `isolcpus=2-3`, as written.
     words: String,
     list: String,
@@ -134,13 +134,13 @@ struct Requested<'a> {
 
 /// The requests of `isolcpus=` and `nohz_full=`. The kernel processes each of several, and refuses
 /// a later one with other CPUs (kernel/sched/isolation.c, housekeeping_setup).
-fn requested<'a>(ctx: &'a Context) -> Result<Vec<Requested<'a>>, Outcome> {
+fn requested<'a>(ctx: &'a Context) -> Result<Vec<RequestedCpus<'a>>, CheckOutcome> {
     let line = ctx.command_line()?;
     let isolated = &ctx.environment.topology.isolated;
     let full = &ctx.environment.kernel.tick.nohz_full;
     let mut all = Vec::new();
     let mut request = |words: String, list: &str, path, in_force| {
-        all.push(Requested { words, list: list.to_owned(), path, in_force });
+        all.push(RequestedCpus { words, list: list.to_owned(), path, in_force });
     };
     let (isolated_path, full_path) =
         ("/sys/devices/system/cpu/isolated", "/sys/devices/system/cpu/nohz_full");
@@ -169,7 +169,7 @@ fn isolation_request(ctx: &Context) -> Conclusion {
         return ok("no isolation was requested at boot", evidence).conclude();
     }
     let (mut not, mut open, mut evidence) = (Vec::new(), None, Vec::new());
-    for Requested { words, list, path, in_force } in &all {
+    for RequestedCpus { words, list, path, in_force } in &all {
         let Fact::Known(in_force) = in_force else {
             open = Some(format!("/proc/cmdline has {words}; {}", reason(in_force)));
             continue;
@@ -319,7 +319,7 @@ fn remaining(ctx: &Context, cpus: &CpuSet) -> bool {
 /// The CPUs with offloaded callbacks: no file shows the set in force. The last list counts; the
 /// kernel offloads all CPUs if it cannot parse it, which before Linux 5.14 includes `all`
 /// (kernel/rcu/tree_nocb.h, rcu_nocb_setup and rcu_init_nohz).
-fn offloaded(ctx: &Context) -> Result<(CpuSet, Option<String>, String), Outcome> {
+fn offloaded(ctx: &Context) -> Result<(CpuSet, Option<String>, String), CheckOutcome> {
     let line = ctx.command_line()?;
     let all = || known(&ctx.environment.topology.possible).cloned();
     let full = ctx.environment.kernel.tick.nohz_full.known().cloned().unwrap_or_default();

@@ -1,6 +1,6 @@
 //! Preemption and scheduling.
 
-use super::{Group, Rule};
+use super::{Rule, RuleGroup};
 use crate::check::context::{Context, as_number, known};
 use crate::check::outcome::*;
 use crate::environment::PreemptionModel;
@@ -8,7 +8,7 @@ use crate::environment::PreemptionModel;
 pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "preemption-model",
-        group: Group::Kernel,
+        group: RuleGroup::Kernel,
         title: "the kernel is PREEMPT_RT",
         why: "A woken task waits while the kernel is not preemptible; a PREEMPT_RT kernel is \
               preemptible nearly everywhere, interrupt handlers included.",
@@ -17,7 +17,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "preemption-request",
-        group: Group::Kernel,
+        group: RuleGroup::Kernel,
         title: "the preemption model requested at boot is in force",
         why: "The kernel silently ignores an unknown value of `preempt=`, and architectures \
               without PREEMPT_DYNAMIC ignore the parameter.",
@@ -26,7 +26,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "threaded-interrupts",
-        group: Group::Kernel,
+        group: RuleGroup::Kernel,
         title: "interrupt handlers run as threads",
         why: "A threaded handler has a priority, and tasks of higher priority preempt it; other \
               handlers interrupt every task.",
@@ -35,7 +35,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "rt-throttling",
-        group: Group::Kernel,
+        group: RuleGroup::Kernel,
         title: "real-time tasks may use the whole CPU",
         why: "When real-time tasks together reach the limit, and the kernel enforces it, all of \
               them are throttled for the rest of the period.",
@@ -44,7 +44,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "fair-server",
-        group: Group::Kernel,
+        group: RuleGroup::Kernel,
         title: "no time is reserved for other tasks on real-time CPUs",
         why: "Since Linux 6.12, a deadline server runs starved fair tasks for up to 50 ms of each \
               second, ahead of real-time tasks.",
@@ -53,7 +53,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "rt-group-budget",
-        group: Group::Kernel,
+        group: RuleGroup::Kernel,
         title: "the task's control group may run real-time tasks",
         why: "With RT_GROUP_SCHED a control group has a real-time budget of its own, and a new \
               one has none: sched_setscheduler(2) fails with EPERM.",

@@ -1,14 +1,14 @@
 //! Paging, huge pages, nodes.
 
-use super::{Group, Rule};
+use super::{Rule, RuleGroup};
 use crate::check::context::{Context, known};
 use crate::check::outcome::*;
-use crate::environment::Bytes;
+use crate::environment::MemorySize;
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "swap",
-        group: Group::Memory,
+        group: RuleGroup::Memory,
         title: "there is no swap",
         why: "Access to a swapped-out page takes milliseconds, and memory that is not locked can \
               be swapped out.",
@@ -17,7 +17,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "transparent-hugepages",
-        group: Group::Memory,
+        group: RuleGroup::Memory,
         title: "transparent huge pages are never used, or only on madvise(2)",
         why: "Otherwise khugepaged copies pages of running programs, and locks their mappings \
               meanwhile.",
@@ -26,7 +26,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "hugepage-defrag",
-        group: Group::Memory,
+        group: RuleGroup::Memory,
         title: "a page fault does not compact memory",
         why: "With `always`, a fault that allocates a huge page may compact memory to make room \
               for it.",
@@ -35,7 +35,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "proactive-compaction",
-        group: Group::Memory,
+        group: RuleGroup::Memory,
         title: "proactive compaction is disabled",
         why: "kcompactd moves pages in the background, and a task that accesses such a page waits.",
         source: "Documentation/admin-guide/sysctl/vm.rst, compaction_proactiveness",
@@ -43,7 +43,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "locked-page-compaction",
-        group: Group::Memory,
+        group: RuleGroup::Memory,
         title: "locked pages are not compacted",
         why: "Compaction moves pages, even those locked with mlock(2), and a task that accesses \
               such a page meanwhile has a page fault.",
@@ -52,7 +52,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "same-page-merging",
-        group: Group::Memory,
+        group: RuleGroup::Memory,
         title: "kernel same-page merging (KSM) is disabled",
         why: "Merging write-protects pages, and the next write to one is a page fault with a copy.",
         source: "Documentation/admin-guide/mm/ksm.rst",
@@ -60,7 +60,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "numa-balancing",
-        group: Group::Memory,
+        group: RuleGroup::Memory,
         title: "automatic NUMA balancing is disabled",
         why: "NUMA balancing unmaps pages to detect accesses, and this causes page faults in \
               real-time tasks.",
@@ -71,7 +71,7 @@ pub(super) const RULES: &[Rule] = &[
 
 fn swap(ctx: &Context) -> Conclusion {
     match known(&ctx.environment.memory.swap_total)? {
-        Bytes(0) => ok("there is no swap", "/proc/meminfo has SwapTotal: 0 kB"),
+        MemorySize(0) => ok("there is no swap", "/proc/meminfo has SwapTotal: 0 kB"),
         size => advice(
             format!("{size} of swap are in use by the system"),
             format!("/proc/meminfo has SwapTotal: {} kB", size.0 / 1024),
@@ -106,7 +106,7 @@ fn hugepage_defrag(ctx: &Context) -> Conclusion {
 }
 
 /// The word in brackets of `always [madvise] never`.
-fn chosen<'a>(path: &str, text: &'a str) -> Result<&'a str, Outcome> {
+fn chosen<'a>(path: &str, text: &'a str) -> Result<&'a str, CheckOutcome> {
     let word =
         text.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map(|(word, _)| word);
     word.ok_or_else(|| {

@@ -1,6 +1,6 @@
 //! Firmware, processor, hypervisor.
 
-use super::{Group, Rule};
+use super::{Rule, RuleGroup};
 use crate::check::context::{Context, known};
 use crate::check::outcome::*;
 use punctual_core::Nanos;
@@ -8,7 +8,7 @@ use punctual_core::Nanos;
 pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "hypervisor",
-        group: Group::Platform,
+        group: RuleGroup::Platform,
         title: "the kernel runs on bare metal",
         why: "A hypervisor can take the CPU at any time and for any duration, and the guest does \
               not see it.",
@@ -17,7 +17,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "steal-time",
-        group: Group::Platform,
+        group: RuleGroup::Platform,
         title: "there is no steal time",
         why: "Steal time is latency that no setting of the guest removes.",
         source: "proc_stat(5)",
@@ -25,7 +25,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "smi-count",
-        group: Group::Platform,
+        group: RuleGroup::Platform,
         title: "no system management interrupt (SMI) has occurred",
         why: "A system management interrupt stops all CPUs for up to milliseconds, and the kernel \
               cannot see it.",
@@ -34,7 +34,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "microcode",
-        group: Group::Platform,
+        group: RuleGroup::Platform,
         title: "the processor has the microcode that its mitigations need",
         why: "Without it, the mitigation has its cost, but no effect.",
         source: "Documentation/arch/x86/microcode.rst",
@@ -42,7 +42,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "mitigations",
-        group: Group::Platform,
+        group: RuleGroup::Platform,
         title: "no mitigation makes entering the kernel expensive",
         why: "Some mitigations flush buffers or switch page tables at every system call and \
               interrupt.",
@@ -51,7 +51,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "thermal-throttling",
-        group: Group::Platform,
+        group: RuleGroup::Platform,
         title: "the processor was not thermally throttled",
         why: "A hot processor lowers its frequency by itself, regardless of the governor.",
         source: "Documentation/ABI/testing/sysfs-devices-system-cpu, thermal_throttle",
@@ -121,7 +121,7 @@ fn smi_count(ctx: &Context) -> Conclusion {
 }
 
 /// The kernel's report on each vulnerability of the processor.
-fn weaknesses(ctx: &Context) -> Result<Vec<(String, String)>, Outcome> {
+fn weaknesses(ctx: &Context) -> Result<Vec<(String, String)>, CheckOutcome> {
     let directory = "/sys/devices/system/cpu/vulnerabilities";
     let names = ctx.files().list(directory).map_err(|why| unknown(why.to_string()))?;
     names

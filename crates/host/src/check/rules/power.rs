@@ -1,16 +1,16 @@
 //! Frequency, idle states and other power saving.
 
-use super::{Group, Rule};
+use super::{Rule, RuleGroup};
 use crate::check::context::{Context, known};
 use crate::check::outcome::*;
-use crate::environment::{CommandLine, CpuInfo, IdleState};
+use crate::environment::{CpuInfo, IdleState, KernelCommandLine};
 use crate::files::Files;
 use punctual_core::{Fact, Nanos};
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "governor",
-        group: Group::Power,
+        group: RuleGroup::Power,
         title: "the frequency governor is performance",
         why: "Other governors lower the frequency of an idle CPU, and the first work after idle \
               runs at that frequency.",
@@ -19,7 +19,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "energy-preference",
-        group: Group::Power,
+        group: RuleGroup::Power,
         title: "the energy-performance preference is performance",
         why: "Processors that select their own frequency use this preference to trade performance \
               for energy.",
@@ -28,7 +28,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "frequency-cap",
-        group: Group::Power,
+        group: RuleGroup::Power,
         title: "the maximum frequency is not limited",
         why: "A limit left by a power profile makes everything slower than the hardware allows.",
         source: "Documentation/admin-guide/pm/cpufreq.rst",
@@ -36,7 +36,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "turbo",
-        group: Group::Power,
+        group: RuleGroup::Power,
         title: "turbo is off",
         why: "With turbo, the frequency of a CPU depends on the load of the other CPUs and on the \
               temperature.",
@@ -45,7 +45,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "idle-states",
-        group: Group::Power,
+        group: RuleGroup::Power,
         title: "no enabled idle state has a long exit latency",
         why: "An interrupt waits until the CPU has left its idle state, up to hundreds of µs.",
         source: "Documentation/admin-guide/pm/cpuidle.rst",
@@ -53,7 +53,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "pcie-power-saving",
-        group: Group::Power,
+        group: RuleGroup::Power,
         title: "PCIe links do not enter low-power states",
         why: "A link in a low-power state delays the next interrupt by some µs.",
         source: "drivers/pci/pcie/aspm.c",
@@ -68,7 +68,7 @@ const SHALLOW: Nanos = Nanos(10_000);
 fn of_each<'a, T>(
     ctx: &'a Context,
     read: impl Fn(&'a CpuInfo) -> &'a Fact<T>,
-) -> Result<Vec<(usize, &'a T)>, Outcome> {
+) -> Result<Vec<(usize, &'a T)>, CheckOutcome> {
     let infos = ctx.cpu_infos()?;
     let values = infos.into_iter().map(|info| Ok((info.cpu, known(read(info))?))).collect();
     ctx.unless_guest(values, "the frequency")
@@ -195,7 +195,7 @@ fn latency_request(files: &dyn Files) -> Option<Nanos> {
 fn idle_states(ctx: &Context) -> Conclusion {
     // Only x86 reads the parameter (arch/x86/kernel/process.c, idle_setup).
     let line = ctx.command_line();
-    let polls = |line: &&CommandLine| line.value("idle").is_some_and(|value| value == "poll");
+    let polls = |line: &&KernelCommandLine| line.value("idle").is_some_and(|value| value == "poll");
     if line.as_ref().is_ok_and(polls) && !ctx.is_no_x86() {
         return ok("idle CPUs poll", "/proc/cmdline has idle=poll").conclude();
     }

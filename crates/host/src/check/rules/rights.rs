@@ -1,15 +1,15 @@
 //! The rights of this user.
 
-use super::{Group, Rule};
+use super::{Rule, RuleGroup};
 use crate::check::context::{Context, as_number, known};
 use crate::check::outcome::*;
 use crate::check::process::Capability;
-use crate::environment::Bytes;
+use crate::environment::MemorySize;
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "realtime-priority-limit",
-        group: Group::Rights,
+        group: RuleGroup::Rights,
         title: "this user may use every real-time priority",
         why: "Without this right the kernel refuses SCHED_FIFO, and the measuring threads are not \
               real-time.",
@@ -18,7 +18,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "memory-lock-limit",
-        group: Group::Rights,
+        group: RuleGroup::Rights,
         title: "this user may lock its memory",
         why: "A program that cannot lock its memory waits for the disk at a page fault.",
         source: "mlock(2)",
@@ -26,7 +26,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "realtime-timeout",
-        group: Group::Rights,
+        group: RuleGroup::Rights,
         title: "real-time tasks are not ended for running long",
         why: "RLIMIT_RTTIME sends SIGXCPU to a real-time task that runs for this long without \
               blocking; desktops and rtkit set it.",
@@ -35,7 +35,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "timer-slack",
-        group: Group::Rights,
+        group: RuleGroup::Rights,
         title: "timers of normal tasks are not deferred beyond the default",
         why: "The kernel may delay a timer of a task without real-time policy by the timer slack, \
               to group expirations.",
@@ -120,10 +120,10 @@ fn memory_lock_limit(ctx: &Context) -> Conclusion {
     match *known(&ctx.process().soft_limit("Max locked memory"))? {
         None => ok("all memory may be locked", name),
         Some(size) if size >= MEMORY => {
-            ok(format!("{} may be locked", Bytes(size)), format_evidence(name, size))
+            ok(format!("{} may be locked", MemorySize(size)), format_evidence(name, size))
         }
         Some(size) => {
-            warning(format!("only {} may be locked", Bytes(size)), format_evidence(name, size))
+            warning(format!("only {} may be locked", MemorySize(size)), format_evidence(name, size))
                 .fix(limits_conf(ctx, "memlock", "unlimited", "LimitMEMLOCK=infinity"))
         }
     }

@@ -1,6 +1,6 @@
 //! Resources that real-time CPUs share with others: cores, caches, memory.
 
-use super::{Group, Rule};
+use super::{Rule, RuleGroup};
 use crate::check::context::{Chosen, Context, known};
 use crate::check::outcome::*;
 use crate::environment::Cache;
@@ -9,7 +9,7 @@ use punctual_core::{CpuSet, Fact};
 pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "smt-siblings",
-        group: Group::Isolation,
+        group: RuleGroup::Isolation,
         title: "no real-time CPU shares its core with another",
         why: "Hardware threads of one core share execution units and caches: a task slows down \
               when the sibling is busy.",
@@ -18,7 +18,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "shared-cache",
-        group: Group::Isolation,
+        group: RuleGroup::Isolation,
         title: "real-time CPUs share no second-level cache with others",
         why: "Memory accesses of other CPUs evict the task's data from a shared cache.",
         source: "Documentation/ABI/testing/sysfs-devices-system-cpu, cache",
@@ -26,7 +26,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "one-memory-node",
-        group: Group::Isolation,
+        group: RuleGroup::Isolation,
         title: "the real-time CPUs belong to one NUMA node",
         why: "Access to memory of another node takes longer, and the latency depends on where a \
               page is.",

@@ -1,6 +1,6 @@
 //! Facilities that punctual can use to find the cause of a latency and to isolate.
 
-use super::{Group, Rule};
+use super::{Rule, RuleGroup};
 use crate::check::context::{Context, known};
 use crate::check::outcome::*;
 use crate::check::process::Capability;
@@ -8,7 +8,7 @@ use crate::check::process::Capability;
 pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "cpuset-controller",
-        group: Group::Tools,
+        group: RuleGroup::Tools,
         title: "the cpuset controller is available",
         why: "`punctual isolate` uses the cpuset controller, of cgroup version 2 or 1.",
         source: "Documentation/admin-guide/cgroup-v2.rst, Cpuset",
@@ -16,7 +16,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "kernel-recorder",
-        group: Group::Tools,
+        group: RuleGroup::Tools,
         title: "kernel events are recorded at the lowest cost",
         why: "`punctual trace` and `explain` fall back to backends with a higher cost and fewer \
               details if the kernel or the rights do not allow more.",
@@ -25,7 +25,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "bpf",
-        group: Group::Tools,
+        group: RuleGroup::Tools,
         title: "this process may load BPF programs",
         why: "BPF programs count and record in the kernel at the lowest cost.",
         source: "bpf(2), capabilities(7)",
@@ -33,7 +33,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "kernel-types",
-        group: Group::Tools,
+        group: RuleGroup::Tools,
         title: "the kernel describes its types (BTF)",
         why: "BPF programs built elsewhere use BTF to find the fields of kernel structures.",
         source: "Documentation/bpf/btf.rst",
@@ -41,7 +41,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "lockdown",
-        group: Group::Tools,
+        group: RuleGroup::Tools,
         title: "the kernel is not locked down",
         why: "Lockdown refuses kprobes, debugfs and register access even to root; \
               `confidentiality` refuses tracing altogether.",
@@ -50,7 +50,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "tracefs",
-        group: Group::Tools,
+        group: RuleGroup::Tools,
         title: "the kernel's trace buffer can be used",
         why: "It shows which tasks and interrupts ran during a late sample.",
         source: "Documentation/trace/ftrace.rst",
@@ -58,7 +58,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "kernel-probes",
-        group: Group::Tools,
+        group: RuleGroup::Tools,
         title: "functions of the kernel can be probed",
         why: "A kprobe traces kernel functions that have no tracepoint.",
         source: "Documentation/trace/kprobetrace.rst",
@@ -66,7 +66,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "user-probes",
-        group: Group::Tools,
+        group: RuleGroup::Tools,
         title: "functions of programs can be probed",
         why: "A uprobe measures the duration of a function in an unmodified program.",
         source: "Documentation/trace/uprobetracer.rst",
@@ -74,7 +74,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "latency-tracers",
-        group: Group::Tools,
+        group: RuleGroup::Tools,
         title: "the kernel has the osnoise, timerlat and hwlat tracers",
         why: "They measure noise and hardware latency from inside the kernel, without a program.",
         source: "Documentation/trace/timerlat-tracer.rst",
@@ -82,7 +82,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "perf-events",
-        group: Group::Tools,
+        group: RuleGroup::Tools,
         title: "this process may use performance events",
         why: "Sampling and counting need this right, unless the system allows them to all users.",
         source: "Documentation/admin-guide/perf-security.rst",
@@ -90,7 +90,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "hardware-counters",
-        group: Group::Tools,
+        group: RuleGroup::Tools,
         title: "the processor's counters can be used",
         why: "Cycles, cache misses and SMIs show whether a slow sample was computing or waiting \
               for memory.",
@@ -99,7 +99,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "debugfs",
-        group: Group::Tools,
+        group: RuleGroup::Tools,
         title: "debugfs can be read",
         why: "Only debugfs shows the preemption model in force and the runtime of the fair server.",
         source: "kernel/sched/debug.c",
@@ -218,7 +218,7 @@ fn by_root() -> Fix {
 const BTF: &str = "/sys/kernel/btf/vmlinux";
 
 /// Whether the kernel's types can be read, not only listed: `None` if there are none.
-fn readable_types(ctx: &Context) -> Option<Result<(), Outcome>> {
+fn readable_types(ctx: &Context) -> Option<Result<(), CheckOutcome>> {
     match ctx.files().read_at(BTF, 0, 0) {
         Ok(_) => Some(Ok(())),
         Err(why) if why.is_missing() => None,

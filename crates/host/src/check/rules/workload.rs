@@ -1,13 +1,13 @@
 //! Other tasks.
 
-use super::{Group, Rule};
+use super::{Rule, RuleGroup};
 use crate::check::context::Context;
 use crate::check::outcome::*;
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "user-tasks",
-        group: Group::Workload,
+        group: RuleGroup::Workload,
         title: "no other process may run on real-time CPUs",
         why: "A task that is allowed on a CPU may run there at any time, and even at low priority \
               it evicts cache lines and holds locks.",
@@ -16,7 +16,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "kernel-threads",
-        group: Group::Workload,
+        group: RuleGroup::Workload,
         title: "no kernel thread that can be moved may run on real-time CPUs",
         why: "Writeback, memory reclaim and drivers work in threads that are not bound to a CPU, \
               some of them real-time.",
@@ -25,7 +25,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "competing-priorities",
-        group: Group::Workload,
+        group: RuleGroup::Workload,
         title: "no other process holds a high real-time priority",
         why: "A task of higher priority preempts every task of lower priority.",
         source: "sched(7)",
@@ -33,7 +33,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: "audit",
-        group: Group::Workload,
+        group: RuleGroup::Workload,
         title: "system calls are not audited",
         why: "With audit rules, the kernel checks each system call against all rules, and records \
               wait for the audit daemon.",

@@ -2,10 +2,10 @@
 //! rule.
 
 use super::*;
-use Verdict::*;
+use RuleVerdict::*;
 
 /// A rule, the files that differ from the ideal machine's ([`GONE`] removes one), and the verdict.
-type Case = (&'static str, &'static [(&'static str, &'static str)], Verdict);
+type Case = (&'static str, &'static [(&'static str, &'static str)], RuleVerdict);
 
 const GONE: &str = "(gone)";
 const CMDLINE: &str = "/proc/cmdline";

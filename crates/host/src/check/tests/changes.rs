@@ -116,15 +116,15 @@ fn a_ban_of_irqbalance_replaces_what_it_detects() {
         result(&files.with("/etc/default/irqbalance", setting), None, "irqbalance").verdict
     };
     // CPUs 2-3 are isolated.
-    assert_eq!(judged(""), Verdict::Ok);
-    assert_eq!(judged("IRQBALANCE_BANNED_CPULIST=2-3\n"), Verdict::Ok);
-    assert_eq!(judged("IRQBALANCE_BANNED_CPULIST=1\n"), Verdict::Warning);
+    assert_eq!(judged(""), RuleVerdict::Ok);
+    assert_eq!(judged("IRQBALANCE_BANNED_CPULIST=2-3\n"), RuleVerdict::Ok);
+    assert_eq!(judged("IRQBALANCE_BANNED_CPULIST=1\n"), RuleVerdict::Warning);
     assert_eq!(
         judged("IRQBALANCE_BANNED_CPUS=2\nIRQBALANCE_BANNED_CPULIST=2-3\n"),
-        Verdict::Warning
+        RuleVerdict::Warning
     );
-    assert_eq!(judged("IRQBALANCE_BANNED_CPULIST=\n"), Verdict::Unknown);
-    assert_eq!(judged("IRQBALANCE_BANNED_CPULIST=2-N\n"), Verdict::Unknown);
+    assert_eq!(judged("IRQBALANCE_BANNED_CPULIST=\n"), RuleVerdict::Unknown);
+    assert_eq!(judged("IRQBALANCE_BANNED_CPULIST=2-N\n"), RuleVerdict::Unknown);
 }
 
 #[test]
@@ -133,9 +133,9 @@ fn services_run_where_all_lines_of_systemd_together_say() {
     assert_judged("cpuaffinity-drop-in", Some("2-3"), rule, "advice", "on all of CPUs 0-3");
     let files = ideal().with("/etc/systemd/system.conf", "[Manager]\nCPUAffinity=0-3\n");
     // Isolation keeps services off only while no affinity is set.
-    assert_eq!(result(&files, None, rule).verdict, Verdict::Advice);
+    assert_eq!(result(&files, None, rule).verdict, RuleVerdict::Advice);
     let line = "isolcpus=2-3 systemd.cpu_affinity=0-1";
-    assert_eq!(result(&files.with("/proc/cmdline", line), None, rule).verdict, Verdict::Ok);
+    assert_eq!(result(&files.with("/proc/cmdline", line), None, rule).verdict, RuleVerdict::Ok);
 }
 
 #[test]
@@ -149,11 +149,11 @@ fn in_a_container_partitions_may_be_out_of_sight() {
         .with("/proc/self/mountinfo", elsewhere)
         .with("/proc/self/cgroup", "1:cpu:/docker/b\n");
     let budget = result(&files, None, "rt-group-budget");
-    assert_eq!(budget.verdict, Verdict::Unknown, "{budget:?}");
+    assert_eq!(budget.verdict, RuleVerdict::Unknown, "{budget:?}");
     let v2 = ideal()
         .with("/sys/fs/cgroup/cgroup.type", "domain")
         .with("/sys/devices/system/cpu/isolated", "");
-    assert_eq!(result(&v2, None, "isolated-cpus").verdict, Verdict::Unknown);
+    assert_eq!(result(&v2, None, "isolated-cpus").verdict, RuleVerdict::Unknown);
 }
 
 #[test]
@@ -183,7 +183,7 @@ fn types_that_cannot_be_read_are_not_there() {
     let files = ideal().refusing("/sys/kernel/btf/vmlinux", libc::EACCES);
     for rule in ["kernel-types", "kernel-recorder"] {
         let unread = result(&files, None, rule);
-        assert_eq!(unread.verdict, Verdict::Advice, "{unread:?}");
+        assert_eq!(unread.verdict, RuleVerdict::Advice, "{unread:?}");
         assert!(unread.evidence.contains("cannot read /sys/kernel/btf/vmlinux"), "{unread:?}");
     }
 }
@@ -225,7 +225,7 @@ fn no_remedy_adds_a_parameter_that_is_there() {
     assert!(judged.message.ends_with("nohz_full=2-3 is asked for and not in force"), "{judged:?}");
     assert_eq!(
         (judged.fix, result(&asked, None, "isolation-request").verdict),
-        (None, Verdict::Warning)
+        (None, RuleVerdict::Warning)
     );
     // It is added to an empty line, and replaces a smaller list.
     assert!(fix_of(&full(line("quiet"), ""), rule).starts_with("add `nohz_full=2-3`"));

@@ -88,7 +88,7 @@ fn many_hostile_names_stay_a_short_text() {
     let result = result(&files, None, "user-tasks");
     assert_eq!(
         (result.verdict, result.message.as_str()),
-        (Verdict::Warning, "2000 processes may run there")
+        (RuleVerdict::Warning, "2000 processes may run there")
     );
     assert!(result.evidence.contains("and 1992 more"), "{}", result.evidence);
 }

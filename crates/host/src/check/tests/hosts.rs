@@ -17,7 +17,7 @@ fn conclude(host: &str, cpus: Option<&str>) -> Vec<RuleResult> {
 
 /// The rules by verdict, one line each, for human readers.
 fn summary(host: &str, cpus: Option<&str>) -> String {
-    let mut by_verdict: BTreeMap<Verdict, Vec<String>> = BTreeMap::new();
+    let mut by_verdict: BTreeMap<RuleVerdict, Vec<String>> = BTreeMap::new();
     for result in conclude(host, cpus) {
         // Rules that do not apply are in brackets.
         let name = if result.applies { result.id } else { format!("({})", result.id) };

@@ -229,7 +229,7 @@ proptest! {
     ) {
         let unhappy: Vec<RuleResult> = results(&machine(numbers), None)
             .into_iter()
-            .filter(|result| result.verdict != Verdict::Ok)
+            .filter(|result| result.verdict != RuleVerdict::Ok)
             .collect();
         prop_assert_eq!(unhappy, vec![]);
     }
@@ -247,7 +247,7 @@ proptest! {
         let files = files.with(path, value);
         let found: Vec<String> = results(&files, None)
             .into_iter()
-            .filter(|result| result.verdict != Verdict::Ok)
+            .filter(|result| result.verdict != RuleVerdict::Ok)
             .map(|result| result.id)
             .collect();
         prop_assert_eq!(found, vec![rule.to_owned()]);

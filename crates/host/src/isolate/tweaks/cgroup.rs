@@ -2,11 +2,15 @@
 
 use super::Draft;
 use crate::files::Files;
-use crate::isolate::machine::Machine;
+use crate::isolate::machine::MachineSplit;
 
 /// Version 1: disables balancing in the root, so that the domains of the scheduler are those of its
 /// children. In version 2 the type of the partition includes this.
-pub fn load_balance(files: &dyn Files, machine: &Machine, draft: &mut Draft) -> Result<(), String> {
+pub fn load_balance(
+    files: &dyn Files,
+    machine: &MachineSplit,
+    draft: &mut Draft,
+) -> Result<(), String> {
     if machine.cpusets.is_v1() {
         let path = machine.cpusets.file(&machine.cpusets.hierarchy.mount, "sched_load_balance");
         draft.want(files, &path, "0");
@@ -15,6 +19,6 @@ pub fn load_balance(files: &dyn Files, machine: &Machine, draft: &mut Draft) -> 
 }
 
 /// For a tweak that the plan executes itself.
-pub fn nothing_here(_: &dyn Files, _: &Machine, _: &mut Draft) -> Result<(), String> {
+pub fn nothing_here(_: &dyn Files, _: &MachineSplit, _: &mut Draft) -> Result<(), String> {
     Ok(())
 }

@@ -3,12 +3,12 @@
 use super::Draft;
 use crate::environment::{InterruptLine, Interrupts};
 use crate::files::Files;
-use crate::isolate::machine::Machine;
-use crate::journal::record::{FileValue, Write};
+use crate::isolate::machine::MachineSplit;
+use crate::journal::record::{FileValue, KernelWrite};
 use punctual_core::CpuSet;
 
 /// An interrupt with its affinity.
-struct Interrupt {
+struct IrqAffinity {
     path: String,
     effective_path: String,
     names: String,
@@ -16,7 +16,7 @@ struct Interrupt {
     effective: Option<CpuSet>,
 }
 
-fn interrupts(files: &dyn Files) -> Result<Vec<Interrupt>, String> {
+fn interrupts(files: &dyn Files) -> Result<Vec<IrqAffinity>, String> {
     let mut numbers: Vec<u32> = files
         .list("/proc/irq")
         .map_err(|error| error.to_string())?
@@ -32,7 +32,7 @@ fn interrupts(files: &dyn Files) -> Result<Vec<Interrupt>, String> {
     Ok(numbers.into_iter().filter_map(|number| look_at(files, number, names(number))).collect())
 }
 
-fn look_at(files: &dyn Files, number: u32, names: Option<String>) -> Option<Interrupt> {
+fn look_at(files: &dyn Files, number: u32, names: Option<String>) -> Option<IrqAffinity> {
     let directory = format!("/proc/irq/{number}");
     let path = format!("{directory}/smp_affinity_list");
     let allowed = files.read(&path).ok()?.parse().ok()?;
@@ -40,18 +40,22 @@ fn look_at(files: &dyn Files, number: u32, names: Option<String>) -> Option<Inte
     let effective = files.read(&effective_path).ok().and_then(|text| text.parse().ok());
     // The name comes from a driver; an interrupt without handler has no line.
     let names = names.filter(|names| !names.is_empty()).unwrap_or_else(|| "no handler".to_owned());
-    Some(Interrupt { path, effective_path, names, allowed, effective })
+    Some(IrqAffinity { path, effective_path, names, allowed, effective })
 }
 
 /// Keeps every interrupt that may use the partition off it.
-pub fn affinity(files: &dyn Files, machine: &Machine, draft: &mut Draft) -> Result<(), String> {
+pub fn affinity(
+    files: &dyn Files,
+    machine: &MachineSplit,
+    draft: &mut Draft,
+) -> Result<(), String> {
     for interrupt in interrupts(files)? {
         if interrupt.allowed.intersection(&machine.rt).is_empty() {
             continue;
         }
         let (old, new) =
             (interrupt.allowed.to_string(), machine.keep_off(&interrupt.allowed).to_string());
-        let mut write = Write::new(&interrupt.path, old, &new);
+        let mut write = KernelWrite::new(&interrupt.path, old, &new);
         // The CPU that serves it now. If only the whole old set were restored, an interrupt would
         // stay on its new CPU (arch/x86/kernel/apic/vector.c, assign_vector_locked keeps a vector
         // that fits): it is first set to its old CPU, and moves there at its next occurrence.
@@ -70,7 +74,7 @@ pub fn affinity(files: &dyn Files, machine: &Machine, draft: &mut Draft) -> Resu
 /// Does the same for interrupts requested later.
 pub fn default_affinity(
     files: &dyn Files,
-    machine: &Machine,
+    machine: &MachineSplit,
     draft: &mut Draft,
 ) -> Result<(), String> {
     draft.keep_off(files, machine, "/proc/irq/default_smp_affinity");
@@ -79,8 +83,9 @@ pub fn default_affinity(
 
 /// The files of interrupts that are restricted to these CPUs.
 pub fn bound_to(files: &dyn Files, cpus: &CpuSet) -> Vec<String> {
-    let bound =
-        |interrupt: &Interrupt| !interrupt.allowed.is_empty() && interrupt.allowed.is_subset(cpus);
+    let bound = |interrupt: &IrqAffinity| {
+        !interrupt.allowed.is_empty() && interrupt.allowed.is_subset(cpus)
+    };
     let found = interrupts(files).unwrap_or_default();
     found.into_iter().filter(bound).map(|interrupt| interrupt.path).collect()
 }

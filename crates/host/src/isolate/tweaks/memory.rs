@@ -2,10 +2,10 @@
 
 use super::Draft;
 use crate::files::Files;
-use crate::isolate::machine::Machine;
+use crate::isolate::machine::MachineSplit;
 
 /// Sets the folding interval of the counters to 1,000 s, as partrt does.
-pub fn vmstat(files: &dyn Files, _: &Machine, draft: &mut Draft) -> Result<(), String> {
+pub fn vmstat(files: &dyn Files, _: &MachineSplit, draft: &mut Draft) -> Result<(), String> {
     draft.want(files, "/proc/sys/vm/stat_interval", "1000");
     Ok(())
 }
@@ -13,7 +13,7 @@ pub fn vmstat(files: &dyn Files, _: &Machine, draft: &mut Draft) -> Result<(), S
 /// Disables new transparent huge pages.
 pub fn transparent_hugepages(
     files: &dyn Files,
-    _: &Machine,
+    _: &MachineSplit,
     draft: &mut Draft,
 ) -> Result<(), String> {
     draft.want(files, "/sys/kernel/mm/transparent_hugepage/enabled", "never");
@@ -22,7 +22,7 @@ pub fn transparent_hugepages(
 
 /// Stops merging equal pages. Merged pages stay merged: `2` would split them immediately, which
 /// costs latency.
-pub fn ksm(files: &dyn Files, _: &Machine, draft: &mut Draft) -> Result<(), String> {
+pub fn ksm(files: &dyn Files, _: &MachineSplit, draft: &mut Draft) -> Result<(), String> {
     let path = "/sys/kernel/mm/ksm/run";
     if files.read_trimmed(path).is_ok_and(|run| run == "2") {
         return Ok(());
@@ -31,7 +31,11 @@ pub fn ksm(files: &dyn Files, _: &Machine, draft: &mut Draft) -> Result<(), Stri
     Ok(())
 }
 
-pub fn numa_balancing(files: &dyn Files, _: &Machine, draft: &mut Draft) -> Result<(), String> {
+pub fn numa_balancing(
+    files: &dyn Files,
+    _: &MachineSplit,
+    draft: &mut Draft,
+) -> Result<(), String> {
     draft.want(files, "/proc/sys/kernel/numa_balancing", "0");
     Ok(())
 }

@@ -2,11 +2,11 @@
 
 use super::Draft;
 use crate::files::Files;
-use crate::isolate::machine::Machine;
+use crate::isolate::machine::MachineSplit;
 use punctual_core::CpuSet;
 
 /// Removes the partition's CPUs from every queue's mask.
-pub fn masks(files: &dyn Files, machine: &Machine, draft: &mut Draft) -> Result<(), String> {
+pub fn masks(files: &dyn Files, machine: &MachineSplit, draft: &mut Draft) -> Result<(), String> {
     let devices =
         files.list("/sys/class/net").map_err(|_| "this kernel has no network".to_owned())?;
     let mut without_xps = 0;
@@ -29,7 +29,7 @@ pub fn masks(files: &dyn Files, machine: &Machine, draft: &mut Draft) -> Result<
     Ok(())
 }
 
-fn keep_off(machine: &Machine, draft: &mut Draft, path: &str, text: &str) {
+fn keep_off(machine: &MachineSplit, draft: &mut Draft, path: &str, text: &str) {
     let Ok(set) = CpuSet::from_mask(text) else {
         draft.skipped.push(format!("{path} is not a mask"));
         return;

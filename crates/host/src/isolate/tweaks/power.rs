@@ -2,7 +2,7 @@
 
 use super::Draft;
 use crate::files::Files;
-use crate::isolate::machine::Machine;
+use crate::isolate::machine::MachineSplit;
 
 /// The maximum wake-up time of a CPU of the partition. The first halt state of most machines takes
 /// 1 or 2 µs; the next tens.
@@ -13,7 +13,11 @@ fn cpu_directory(cpu: usize) -> String {
 }
 
 /// Sets full speed. CPUs that share a clock share the setting.
-pub fn governor(files: &dyn Files, machine: &Machine, draft: &mut Draft) -> Result<(), String> {
+pub fn governor(
+    files: &dyn Files,
+    machine: &MachineSplit,
+    draft: &mut Draft,
+) -> Result<(), String> {
     for cpu in machine.rt.iter() {
         let link = format!("{}/cpufreq", cpu_directory(cpu));
         // `../cpufreq/policy3`: one path per policy, from any of its CPUs.
@@ -43,7 +47,11 @@ pub fn governor(files: &dyn Files, machine: &Machine, draft: &mut Draft) -> Resu
 }
 
 /// Disables idle states with a long exit latency.
-pub fn idle_states(files: &dyn Files, machine: &Machine, draft: &mut Draft) -> Result<(), String> {
+pub fn idle_states(
+    files: &dyn Files,
+    machine: &MachineSplit,
+    draft: &mut Draft,
+) -> Result<(), String> {
     for cpu in machine.rt.iter() {
         let directory = format!("{}/cpuidle", cpu_directory(cpu));
         let Ok(states) = files.list(&directory) else {
@@ -66,7 +74,7 @@ pub fn idle_states(files: &dyn Files, machine: &Machine, draft: &mut Draft) -> R
 /// strictest.
 pub fn resume_latency(
     files: &dyn Files,
-    machine: &Machine,
+    machine: &MachineSplit,
     draft: &mut Draft,
 ) -> Result<(), String> {
     for cpu in machine.rt.iter() {

@@ -3,29 +3,41 @@
 
 use super::Draft;
 use crate::files::Files;
-use crate::isolate::machine::Machine;
+use crate::isolate::machine::MachineSplit;
 use punctual_core::CpuSet;
 
 /// Disables throttling of real-time tasks.
-pub fn throttling(files: &dyn Files, _: &Machine, draft: &mut Draft) -> Result<(), String> {
+pub fn throttling(files: &dyn Files, _: &MachineSplit, draft: &mut Draft) -> Result<(), String> {
     draft.want(files, "/proc/sys/kernel/sched_rt_runtime_us", "-1");
     Ok(())
 }
 
 /// Removes the limit on the time of a CPU without tick.
-pub fn tick_deferment(files: &dyn Files, _: &Machine, draft: &mut Draft) -> Result<(), String> {
+pub fn tick_deferment(
+    files: &dyn Files,
+    _: &MachineSplit,
+    draft: &mut Draft,
+) -> Result<(), String> {
     draft.want(files, "/sys/kernel/debug/sched_tick_max_deferment", "-1");
     Ok(())
 }
 
 /// Keeps timers on the CPU that armed them.
-pub fn timer_migration(files: &dyn Files, _: &Machine, draft: &mut Draft) -> Result<(), String> {
+pub fn timer_migration(
+    files: &dyn Files,
+    _: &MachineSplit,
+    draft: &mut Draft,
+) -> Result<(), String> {
     draft.want(files, "/proc/sys/kernel/timer_migration", "0");
     Ok(())
 }
 
 /// Keeps the lockup detectors off the partition, if the kernel allows the choice.
-pub fn watchdog(files: &dyn Files, machine: &Machine, draft: &mut Draft) -> Result<(), String> {
+pub fn watchdog(
+    files: &dyn Files,
+    machine: &MachineSplit,
+    draft: &mut Draft,
+) -> Result<(), String> {
     let path = "/proc/sys/kernel/watchdog_cpumask";
     if !files.exists(path) {
         draft.want(files, "/proc/sys/kernel/watchdog", "0");
@@ -41,7 +53,7 @@ pub fn watchdog(files: &dyn Files, machine: &Machine, draft: &mut Draft) -> Resu
 }
 
 /// Disables polling for corrected machine checks. The setting is global; each CPU shows it.
-pub fn machine_check(files: &dyn Files, _: &Machine, draft: &mut Draft) -> Result<(), String> {
+pub fn machine_check(files: &dyn Files, _: &MachineSplit, draft: &mut Draft) -> Result<(), String> {
     let directory = "/sys/devices/system/machinecheck";
     let none =
         || "this machine has no machine-check polling (x86 with CONFIG_X86_MCE only)".to_owned();

@@ -2,19 +2,23 @@
 
 use super::Draft;
 use crate::files::Files;
-use crate::isolate::machine::Machine;
+use crate::isolate::machine::MachineSplit;
 
 const DIRECTORY: &str = "/sys/devices/virtual/workqueue";
 const WRITEBACK: &str = "writeback";
 
 /// The mask of all unbound workqueues.
-pub fn unbound(files: &dyn Files, machine: &Machine, draft: &mut Draft) -> Result<(), String> {
+pub fn unbound(files: &dyn Files, machine: &MachineSplit, draft: &mut Draft) -> Result<(), String> {
     draft.keep_off(files, machine, &format!("{DIRECTORY}/cpumask"));
     Ok(())
 }
 
 /// The writeback workqueue's own mask, and its NUMA affinity.
-pub fn writeback(files: &dyn Files, machine: &Machine, draft: &mut Draft) -> Result<(), String> {
+pub fn writeback(
+    files: &dyn Files,
+    machine: &MachineSplit,
+    draft: &mut Draft,
+) -> Result<(), String> {
     draft.keep_off(files, machine, &format!("{DIRECTORY}/{WRITEBACK}/cpumask"));
     let numa = format!("{DIRECTORY}/{WRITEBACK}/numa");
     if files.exists(&numa) {
@@ -24,7 +28,7 @@ pub fn writeback(files: &dyn Files, machine: &Machine, draft: &mut Draft) -> Res
 }
 
 /// Every other workqueue that shows its mask.
-pub fn others(files: &dyn Files, machine: &Machine, draft: &mut Draft) -> Result<(), String> {
+pub fn others(files: &dyn Files, machine: &MachineSplit, draft: &mut Draft) -> Result<(), String> {
     let names = files.list(DIRECTORY).map_err(|_| format!("this kernel has no {DIRECTORY}"))?;
     let masks = names
         .iter()

@@ -2,7 +2,7 @@
 //! bundle.
 
 use super::super::files;
-use super::super::wire::{self, Frame, GREETING, Kind};
+use super::super::wire::{self, FrameKind, GREETING, WireFrame};
 use super::{RunDirectory, RunRequest, remove};
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -30,13 +30,14 @@ pub fn attach(directory: &RunDirectory, offset: u64) -> io::Result<()> {
             }
         }
     });
-    let mut end = End { directory, out, offset, request: None, interrupt: false, reported: false };
+    let mut end =
+        AttachEnd { directory, out, offset, request: None, interrupt: false, reported: false };
     let mut touched = Instant::now();
     loop {
         match asked.recv_timeout(POLL_INTERVAL) {
-            Ok(frame) if frame.kind == Kind::Fetched => {
+            Ok(frame) if frame.kind == FrameKind::Fetched => {
                 remove::remove(directory)?;
-                return wire::write(&mut end.out, Kind::Gone, &[]);
+                return wire::write(&mut end.out, FrameKind::Gone, &[]);
             }
             Ok(frame) => end.serve(frame)?,
             Err(RecvTimeoutError::Timeout) => {}
@@ -50,7 +51,7 @@ pub fn attach(directory: &RunDirectory, offset: u64) -> io::Result<()> {
     }
 }
 
-struct End<'a, W> {
+struct AttachEnd<'a, W> {
     directory: &'a RunDirectory,
     out: W,
     offset: u64,
@@ -60,12 +61,12 @@ struct End<'a, W> {
     reported: bool,
 }
 
-impl<W: Write> End<'_, W> {
-    fn serve(&mut self, frame: Frame) -> io::Result<()> {
+impl<W: Write> AttachEnd<'_, W> {
+    fn serve(&mut self, frame: WireFrame) -> io::Result<()> {
         match frame.kind {
-            Kind::RunRequest => self.request = Some(RunRequest::decode(&frame.payload)?),
-            Kind::Experiment => self.begin(&frame.payload)?,
-            Kind::Interrupt => self.interrupt = true,
+            FrameKind::RunRequest => self.request = Some(RunRequest::decode(&frame.payload)?),
+            FrameKind::Experiment => self.begin(&frame.payload)?,
+            FrameKind::Interrupt => self.interrupt = true,
             _ => {
                 return Err(io::Error::new(
                     io::ErrorKind::InvalidData,
@@ -91,7 +92,7 @@ impl<W: Write> End<'_, W> {
             Err(why) => {
                 let _ = wire::write(
                     &mut self.out,
-                    Kind::Failed,
+                    FrameKind::Failed,
                     format!("the experiment cannot be written: {why}").as_bytes(),
                 );
                 Err(why)
@@ -103,23 +104,23 @@ impl<W: Write> End<'_, W> {
     fn report(&mut self) -> io::Result<()> {
         self.interrupt = self.interrupt && !self.directory.interrupt()?;
         if self.reported {
-            return wire::write(&mut self.out, Kind::Alive, &[]);
+            return wire::write(&mut self.out, FrameKind::Alive, &[]);
         }
         // In this order: a supervisor that ends between the two has stored how the run ended.
         let supervised = self.directory.supervisor()?.is_some();
         let ended = self.directory.ended().or_else(|| (!supervised).then(|| "died".to_owned()));
         self.messages()?;
-        let Some(ended) = ended else { return wire::write(&mut self.out, Kind::Alive, &[]) };
+        let Some(ended) = ended else { return wire::write(&mut self.out, FrameKind::Alive, &[]) };
         self.reported = true;
         let answer = fs::read(self.directory.file("answer")).unwrap_or_default();
         answer
             .chunks(64 << 10)
-            .try_for_each(|chunk| wire::write(&mut self.out, Kind::Answer, chunk))?;
-        wire::write(&mut self.out, Kind::Ended, ended.as_bytes())?;
+            .try_for_each(|chunk| wire::write(&mut self.out, FrameKind::Answer, chunk))?;
+        wire::write(&mut self.out, FrameKind::Ended, ended.as_bytes())?;
         let bundle = self.directory.file("bundle");
         match bundle.is_dir() {
             true => files::send(&bundle, &mut self.out),
-            false => wire::write(&mut self.out, Kind::BundleEnd, &[0; 16]),
+            false => wire::write(&mut self.out, FrameKind::BundleEnd, &[0; 16]),
         }
     }
 
@@ -132,7 +133,7 @@ impl<W: Write> End<'_, W> {
                 0 => return Ok(()),
                 n => {
                     self.offset += n as u64;
-                    wire::write(&mut self.out, Kind::Message, &chunk[..n])?;
+                    wire::write(&mut self.out, FrameKind::Message, &chunk[..n])?;
                 }
             }
         }

@@ -1,8 +1,8 @@
 //! Receives the bundle beside its place, and moves it there only when complete.
 
-use super::super::files::Receiver;
-use super::super::wire::Frame;
-use super::{SshError, Trouble};
+use super::super::files::FileReceiver;
+use super::super::wire::WireFrame;
+use super::{ErrorPlace, SshError};
 use std::fs;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
@@ -12,7 +12,7 @@ const MAX: u64 = 64 << 30;
 
 pub struct Incoming {
     place: TempDir,
-    receiver: Receiver,
+    receiver: FileReceiver,
 }
 
 impl Incoming {
@@ -23,15 +23,15 @@ impl Incoming {
             .unwrap_or(Path::new("."));
         let place = tempfile::Builder::new().prefix(".punctual-incoming-").tempdir_in(parent);
         let place = place.map_err(SshError::local("create a directory in", parent))?;
-        let receiver = Receiver::new(&bundle_in(&place), MAX)
+        let receiver = FileReceiver::new(&bundle_in(&place), MAX)
             .map_err(SshError::local("create", &bundle_in(&place)))?;
         Ok(Incoming { place, receiver })
     }
 
     /// Handles the next frame; true for the last one.
-    pub fn take(&mut self, frame: &Frame) -> Result<bool, SshError> {
+    pub fn take(&mut self, frame: &WireFrame) -> Result<bool, SshError> {
         let wrong =
-            |why| SshError::new(Trouble::Local, format!("the bundle cannot be received: {why}"));
+            |why| SshError::new(ErrorPlace::Local, format!("the bundle cannot be received: {why}"));
         self.receiver.take(frame).map_err(wrong)
     }
 

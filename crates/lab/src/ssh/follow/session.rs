@@ -2,9 +2,9 @@
 
 use super::super::client::Connection;
 use super::super::staging::{self, RemoteDirectory, last_lines};
-use super::super::wire::{self, Frame, Kind};
+use super::super::wire::{self, FrameKind, WireFrame};
 use super::incoming::Incoming;
-use super::{Ended, RemoteResult, SshError, Trouble, Watch};
+use super::{ErrorPlace, RemoteEnd, RemoteResult, RemoteWatch, SshError};
 use std::io::{self, Read};
 use std::path::Path;
 use std::process::{Child, ChildStdin, Stdio};
@@ -46,7 +46,7 @@ impl<'a> Session<'a> {
     pub fn serve(
         &mut self,
         connection: &Connection,
-        watch: &mut dyn Watch,
+        watch: &mut dyn RemoteWatch,
     ) -> Result<RemoteResult, SshError> {
         let (ended, bundle, answer) = self.until_settled(connection, watch)?;
         // The bundle is in its place: only the acknowledgement is missing.
@@ -74,32 +74,34 @@ impl<'a> Session<'a> {
     fn until_settled(
         &mut self,
         connection: &Connection,
-        watch: &mut dyn Watch,
-    ) -> Result<(Ended, bool, Vec<u8>), SshError> {
-        let mut line = Line::open(connection, self.directory, self.offset)?;
+        watch: &mut dyn RemoteWatch,
+    ) -> Result<(RemoteEnd, bool, Vec<u8>), SshError> {
+        let mut line = SessionLine::open(connection, self.directory, self.offset)?;
         if let Some(sent) = self.sent {
-            line.send(Kind::RunRequest, &sent.request);
-            line.send(Kind::Experiment, sent.file);
+            line.send(FrameKind::RunRequest, &sent.request);
+            line.send(FrameKind::Experiment, sent.file);
         }
         let (mut ended, mut answer, mut incoming) = (None, Vec::new(), None);
         let mut interrupted = false;
         loop {
             if watch.end_requested() && !interrupted {
                 interrupted = true;
-                line.send(Kind::Interrupt, &[]);
+                line.send(FrameKind::Interrupt, &[]);
             }
             let Some(frame) = line.next()? else { continue };
             match frame.kind {
-                Kind::Alive => {}
-                Kind::Message => {
+                FrameKind::Alive => {}
+                FrameKind::Message => {
                     self.offset += frame.payload.len() as u64;
                     watch.message(&frame.payload);
                 }
-                Kind::Answer if answer.len() + frame.payload.len() <= ANSWER_MAX => {
+                FrameKind::Answer if answer.len() + frame.payload.len() <= ANSWER_MAX => {
                     answer.extend(frame.payload)
                 }
-                Kind::Ended => ended = Some(parse_ended(&frame.payload)),
-                Kind::Failed => return Err(line.failed(String::from_utf8_lossy(&frame.payload))),
+                FrameKind::Ended => ended = Some(parse_ended(&frame.payload)),
+                FrameKind::Failed => {
+                    return Err(line.failed(String::from_utf8_lossy(&frame.payload)));
+                }
                 _ => {
                     let Some(ended) = ended else {
                         return Err(line.failed("results of a run that has not ended"));
@@ -119,12 +121,12 @@ impl<'a> Session<'a> {
 
     /// Everything was received: removes all files there.
     fn remove(&self, connection: &Connection) -> Result<(), SshError> {
-        let mut line = Line::open(connection, self.directory, u64::MAX >> 1)?;
-        line.send(Kind::Fetched, &[]);
+        let mut line = SessionLine::open(connection, self.directory, u64::MAX >> 1)?;
+        line.send(FrameKind::Fetched, &[]);
         let until = Instant::now() + SILENCE;
         while Instant::now() < until {
             match line.next()? {
-                Some(frame) if frame.kind == Kind::Gone => return Ok(()),
+                Some(frame) if frame.kind == FrameKind::Gone => return Ok(()),
                 _ => {}
             }
         }
@@ -132,36 +134,36 @@ impl<'a> Session<'a> {
     }
 }
 
-fn parse_ended(payload: &[u8]) -> Ended {
+fn parse_ended(payload: &[u8]) -> RemoteEnd {
     let text = String::from_utf8_lossy(payload);
     let number = |word| text.strip_prefix(word).map(str::trim);
     match (number("exit"), number("signal")) {
-        (Some(code), _) => code.parse().map_or(Ended::Died, Ended::Exit),
-        (_, Some(signal)) => signal.parse().map_or(Ended::Died, Ended::Signal),
-        _ => Ended::Died,
+        (Some(code), _) => code.parse().map_or(RemoteEnd::Died, RemoteEnd::Exit),
+        (_, Some(signal)) => signal.parse().map_or(RemoteEnd::Died, RemoteEnd::Signal),
+        _ => RemoteEnd::Died,
     }
 }
 
 /// The remote process at the end of this connection.
-struct Line<'a> {
+struct SessionLine<'a> {
     connection: &'a Connection,
     child: Child,
     stdin: Option<ChildStdin>,
-    frames: Receiver<io::Result<Frame>>,
+    frames: Receiver<io::Result<WireFrame>>,
     heard: Instant,
 }
 
-impl<'a> Line<'a> {
+impl<'a> SessionLine<'a> {
     fn open(
         connection: &'a Connection,
         directory: &RemoteDirectory,
         offset: u64,
-    ) -> Result<Line<'a>, SshError> {
+    ) -> Result<SessionLine<'a>, SshError> {
         let mut command = connection.command(&directory.command("attach", offset));
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command
-            .spawn()
-            .map_err(|why| SshError::new(Trouble::NoClient, format!("cannot start ssh: {why}")))?;
+        let mut child = command.spawn().map_err(|why| {
+            SshError::new(ErrorPlace::NoClient, format!("cannot start ssh: {why}"))
+        })?;
         let (send, frames) = sync_channel(16);
         let stdin = child.stdin.take();
         if let Some(mut stdout) = child.stdout.take() {
@@ -184,16 +186,16 @@ impl<'a> Line<'a> {
                 }
             });
         }
-        Ok(Line { connection, child, stdin, frames, heard: Instant::now() })
+        Ok(SessionLine { connection, child, stdin, frames, heard: Instant::now() })
     }
 
     /// Sends a frame; a remote end that stopped reading is detected by its output.
-    fn send(&mut self, kind: Kind, payload: &[u8]) {
+    fn send(&mut self, kind: FrameKind, payload: &[u8]) {
         let _ = self.stdin.as_mut().map(|stdin| wire::write(stdin, kind, payload));
     }
 
     /// The next frame, if one has arrived.
-    fn next(&mut self) -> Result<Option<Frame>, SshError> {
+    fn next(&mut self) -> Result<Option<WireFrame>, SshError> {
         match self.frames.recv_timeout(POLL_INTERVAL) {
             Ok(Ok(frame)) => {
                 self.heard = Instant::now();
@@ -234,13 +236,13 @@ impl<'a> Line<'a> {
 
     fn failed(&self, why: impl std::fmt::Display) -> SshError {
         SshError::new(
-            Trouble::Remote,
+            ErrorPlace::Remote,
             format!("punctual on {} failed: {why}", self.connection.to()),
         )
     }
 }
 
-impl Drop for Line<'_> {
+impl Drop for SessionLine<'_> {
     fn drop(&mut self) {
         drop(self.stdin.take());
         let _ = self.child.kill();

@@ -9,7 +9,7 @@ const LEARNING: u32 = 32;
 /// The maximum number of restarts for wake-ups that may have been the first of another phase.
 const RESTARTS_MAX: u32 = 8;
 
-pub struct Estimate {
+pub struct ReleaseEstimate {
     period: i64,
     due: Option<i64>,
     learning: Learning,
@@ -39,9 +39,14 @@ pub struct Quality {
     apart: i64,
 }
 
-impl Estimate {
-    pub fn new(period: i64) -> Estimate {
-        Estimate { period, due: None, learning: Learning::default(), quality: Quality::default() }
+impl ReleaseEstimate {
+    pub fn new(period: i64) -> ReleaseEstimate {
+        ReleaseEstimate {
+            period,
+            due: None,
+            learning: Learning::default(),
+            quality: Quality::default(),
+        }
     }
 
     /// The next release, once the grid is known.

@@ -1,7 +1,7 @@
 //! Sources of the release time in the kernel. All are read before the thread waits, or return data
 //! written by then: events between the release and the first instruction after it change nothing.
 
-use super::{Server, WaitResult};
+use super::{DeadlineKernel, WaitResult};
 use punctual_record::release::Releases;
 use punctual_sys::attributes;
 use punctual_sys::clock;
@@ -17,19 +17,19 @@ fn monotonic() -> i64 {
 }
 
 /// The absolute deadline of the running period, which the kernel converts to CLOCK_MONOTONIC.
-pub struct Attributes {
+pub struct DeadlineServer {
     /// The distance from an absolute deadline to the next release (kernel/sched/deadline.c:
     /// dl_next_period).
     gap: i64,
 }
 
-impl Attributes {
-    pub fn new(given: attributes::Deadline) -> Attributes {
-        Attributes { gap: given.period.ns() - given.deadline.ns() }
+impl DeadlineServer {
+    pub fn new(given: attributes::DeadlineAttributes) -> DeadlineServer {
+        DeadlineServer { gap: given.period.ns() - given.deadline.ns() }
     }
 }
 
-impl Server for Attributes {
+impl DeadlineKernel for DeadlineServer {
     const KNOWS: bool = true;
     #[inline(always)]
     fn end_period(&mut self) -> WaitResult {
@@ -48,15 +48,15 @@ impl Server for Attributes {
 
 /// The expiry of the thread's own timer, recorded where the kernel starts it. It starts none for a
 /// release that has passed (kernel/sched/deadline.c: start_dl_timer).
-pub struct Stamps<'r>(&'r Releases);
+pub struct TimerStamps<'r>(&'r Releases);
 
-impl Stamps<'_> {
-    pub fn new(releases: &Releases) -> Stamps<'_> {
-        Stamps(releases)
+impl TimerStamps<'_> {
+    pub fn new(releases: &Releases) -> TimerStamps<'_> {
+        TimerStamps(releases)
     }
 }
 
-impl Server for Stamps<'_> {
+impl DeadlineKernel for TimerStamps<'_> {
     const KNOWS: bool = true;
     #[inline(always)]
     fn end_period(&mut self) -> WaitResult {
@@ -78,7 +78,7 @@ impl Server for Stamps<'_> {
 /// No source.
 pub struct Blind;
 
-impl Server for Blind {
+impl DeadlineKernel for Blind {
     const KNOWS: bool = false;
     #[inline(always)]
     fn end_period(&mut self) -> WaitResult {

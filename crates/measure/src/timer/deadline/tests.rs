@@ -1,5 +1,5 @@
 use super::*;
-use crate::ring::{Drained, ring};
+use crate::ring::{DrainedSample, ring};
 use punctual_sys::attributes::{Scheduling, set_scheduling};
 use punctual_sys::clock;
 use std::cell::{Cell, RefCell};
@@ -16,7 +16,7 @@ struct Simulated<'s, const KNOWS: bool> {
     delays: RefCell<VecDeque<i64>>,
 }
 
-impl<const KNOWS: bool> Server for Simulated<'_, KNOWS> {
+impl<const KNOWS: bool> DeadlineKernel for Simulated<'_, KNOWS> {
     const KNOWS: bool = KNOWS;
     fn end_period(&mut self) -> WaitResult {
         let delay = self.delays.borrow_mut().pop_front().unwrap_or(WAKE);
@@ -62,9 +62,9 @@ fn simulate<const KNOWS: bool>(
     (taken, book)
 }
 
-fn plan(first_due: i64, samples: u64) -> Plan {
-    Plan {
-        method: crate::timer::Method::Deadline,
+fn plan(first_due: i64, samples: u64) -> LoopPlan {
+    LoopPlan {
+        method: crate::timer::SleepMethod::Deadline,
         clock: libc::CLOCK_MONOTONIC,
         period: Nanos(PERIOD),
         first_due,
@@ -113,7 +113,7 @@ fn the_real_release_is_that_of_the_kernels_timer_also_after_a_new_phase() {
             Err(why) => return println!("SKIPPED: the kernel's timers are not visible: {why}"),
         };
         let (runtime, period) = (Nanos(PERIOD / 10), Nanos(PERIOD));
-        let deadline = Some(attributes::Deadline { runtime, deadline: period, period });
+        let deadline = Some(attributes::DeadlineAttributes { runtime, deadline: period, period });
         let wanted = Scheduling { deadline, ..Scheduling::new(Policy::Deadline, None) };
         if let Err(why) = set_scheduling(0, &wanted) {
             return println!("SKIPPED: SCHED_DEADLINE is refused: {why}");
@@ -124,9 +124,9 @@ fn the_real_release_is_that_of_the_kernels_timer_also_after_a_new_phase() {
             std::thread::sleep(Nanos(PERIOD * 10 / 3).to_std());
             let (mut producer, mut consumer) = ring(256);
             let plan = plan(clock::read(libc::CLOCK_MONOTONIC), 100);
-            let mut wakeups = Yield::new(&plan, Stamps::new(&stamps), &mut book);
+            let mut wakeups = Yield::new(&plan, TimerStamps::new(&stamps), &mut book);
             samples(&plan, &mut producer, &Stop::default(), &mut wakeups).unwrap();
-            let mut all: Vec<Drained> = Vec::new();
+            let mut all: Vec<DrainedSample> = Vec::new();
             consumer.drain(|drained| all.push(drained));
             let least = all.iter().map(|drained| drained.sample.latency().ns()).min().unwrap();
             assert_eq!(all.len(), 100);

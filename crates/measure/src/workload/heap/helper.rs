@@ -2,7 +2,7 @@
 //! malloc is the one that local programs use; or, if the machine has no loader for such programs,
 //! punctual itself under another name.
 
-use super::shared_memory::{END, SMALL_PAGES, SharedMemory};
+use super::shared_memory::{END, HeapMemory, SMALL_PAGES};
 use crate::stop::Stop;
 use punctual_sys::attributes;
 use punctual_sys::descriptor::memfd;
@@ -84,7 +84,7 @@ impl Allocator {
 pub struct Helper {
     pid: libc::pid_t,
     has_ended: bool,
-    pub shared_memory: SharedMemory,
+    pub shared_memory: HeapMemory,
     /// The source of its malloc: `glibc 2.36 (dynamic)`.
     pub name: String,
     /// The file that contains its malloc.
@@ -100,7 +100,7 @@ impl Helper {
         blocks: usize,
         small_pages: bool,
     ) -> Result<Helper, String> {
-        let shared_memory = SharedMemory::new(blocks)
+        let shared_memory = HeapMemory::new(blocks)
             .map_err(|why| format!("memory for {blocks} blocks' times: {why}"))?;
         let mut helper = Helper {
             pid: 0,

@@ -2,11 +2,11 @@
 //! counting slows every system call and every page fault.
 
 use super::helper::{Allocator, Helper};
-use super::requests::Requests;
-use super::shared_memory::{Block, LOCK, TOUCH};
+use super::requests::HeapRequests;
+use super::shared_memory::{HeapBlock, LOCK, TOUCH};
 use crate::stop::Stop;
 use punctual_core::{Cell, Column, Fact, Figure, Table, Tolerance, Validation};
-use punctual_record::perf::{Group, Whom};
+use punctual_record::perf::{TracepointGroup, Whom};
 use std::ffi::CStr;
 
 /// The kernel's events, and their meaning.
@@ -49,7 +49,7 @@ const MOST_BYTES: u64 = 64 << 20;
 const REQUESTS: std::ops::RangeInclusive<u64> = 16..=1_024;
 
 /// The counts over some requests.
-pub struct Counted {
+pub struct HeapCounts {
     pub requests: u64,
     pub bytes: u64,
     /// Pages that contain blocks, each once.
@@ -63,7 +63,7 @@ pub struct Counted {
 }
 
 /// The number of counted requests, for which the shared memory needs room.
-pub fn requests(plan: &Requests) -> usize {
+pub fn requests(plan: &HeapRequests) -> usize {
     let fit = MOST_BYTES / plan.usual().max(1);
     fit.clamp(*REQUESTS.start(), *REQUESTS.end()).min((1 << 30) / plan.usual().max(1)).max(1)
         as usize
@@ -71,7 +71,11 @@ pub fn requests(plan: &Requests) -> usize {
 
 /// Counts requests in a process with an unused heap; all blocks are held to the end, so each needs
 /// its own memory.
-pub fn unused(allocator: &Allocator, plan: &mut Requests, flags: u32) -> Result<Counted, String> {
+pub fn unused(
+    allocator: &Allocator,
+    plan: &mut HeapRequests,
+    flags: u32,
+) -> Result<HeapCounts, String> {
     let count = requests(plan);
     let mut none = Err("the tracepoint kmem:mm_page_alloc stayed off".to_owned());
     for _ in 0..3 {
@@ -87,7 +91,11 @@ pub fn unused(allocator: &Allocator, plan: &mut Requests, flags: u32) -> Result<
 }
 
 /// Counts further requests in the measured process.
-pub fn used(helper: &mut Helper, plan: &mut Requests, flags: u32) -> Result<Counted, String> {
+pub fn used(
+    helper: &mut Helper,
+    plan: &mut HeapRequests,
+    flags: u32,
+) -> Result<HeapCounts, String> {
     let (count, round) = (requests(plan), plan.round);
     let count = if round > 1 { round } else { count.min(helper.shared_memory.blocks().len()) };
     count_batch(helper, plan, flags, count, round)
@@ -95,11 +103,11 @@ pub fn used(helper: &mut Helper, plan: &mut Requests, flags: u32) -> Result<Coun
 
 fn count_batch(
     helper: &mut Helper,
-    plan: &mut Requests,
+    plan: &mut HeapRequests,
     flags: u32,
     count: usize,
     round: usize,
-) -> Result<Counted, String> {
+) -> Result<HeapCounts, String> {
     let head = helper.shared_memory.head();
     (head.flags, head.blocks, head.round) = (flags, 0, round as u64);
     (head.due, head.period, head.burst, head.until, head.limit) =
@@ -108,7 +116,7 @@ fn count_batch(
     helper.batch(&Stop::default()).map_err(|why| why.to_string())?;
     plan.fill(&mut helper.shared_memory.blocks()[..count], round);
     helper.shared_memory.head().blocks = count as u64;
-    let group = Group::filtered(&EVENTS, &FILTERS, Whom::Thread(helper.pid()));
+    let group = TracepointGroup::filtered(&EVENTS, &FILTERS, Whom::Thread(helper.pid()));
     if let Ok((group, _)) = &group {
         group.enable();
     }
@@ -126,12 +134,12 @@ fn count_batch(
     let (done, page, faults) = (head.done, head.page, head.faults);
     let blocks = &helper.shared_memory.blocks()[..done as usize];
     let bytes = blocks.iter().map(|block| block.size).sum();
-    Ok(Counted { requests: done, bytes, pages: pages(blocks, page), counts, faults, uncounted })
+    Ok(HeapCounts { requests: done, bytes, pages: pages(blocks, page), counts, faults, uncounted })
 }
 
 /// The number of pages that contain blocks, each counted once.
-pub fn pages(blocks: &[Block], page: u64) -> u64 {
-    let range = |block: &Block| (block.at / page, (block.at + block.size.max(1) - 1) / page);
+pub fn pages(blocks: &[HeapBlock], page: u64) -> u64 {
+    let range = |block: &HeapBlock| (block.at / page, (block.at + block.size.max(1) - 1) / page);
     let mut ranges: Vec<(u64, u64)> = blocks.iter().map(range).collect();
     ranges.sort_unstable();
     let (mut sum, mut next) = (0, 0);
@@ -146,7 +154,7 @@ pub fn pages(blocks: &[Block], page: u64) -> u64 {
 }
 
 /// The figures of an unused heap.
-pub fn figures(counted: &Counted) -> Vec<Figure> {
+pub fn figures(counted: &HeapCounts) -> Vec<Figure> {
     let names = [
         (PAGES, "pages-each", "page allocations"),
         (BRK, "brk-each", "calls of brk"),
@@ -168,15 +176,15 @@ pub fn figures(counted: &Counted) -> Vec<Figure> {
 }
 
 /// One column per heap: the mean per request.
-pub fn table(heaps: &[(&str, &Counted)]) -> Table {
+pub fn table(heaps: &[(&str, &HeapCounts)]) -> Table {
     let mut columns = vec![Column::new("for each request", "")];
     columns.extend(heaps.iter().map(|(heap, _)| Column::new(heap, "count")));
-    let row = |name: &str, value: &dyn Fn(&Counted) -> Cell| {
+    let row = |name: &str, value: &dyn Fn(&HeapCounts) -> Cell| {
         std::iter::once(Cell::from(name))
             .chain(heaps.iter().map(|(_, counted)| value(counted)))
             .collect()
     };
-    let each = |counted: &Counted, number: u64| {
+    let each = |counted: &HeapCounts, number: u64| {
         Cell::Number(number as f64 / counted.requests.max(1) as f64)
     };
     let mut rows: Vec<Vec<Cell>> = vec![
@@ -196,7 +204,7 @@ pub fn table(heaps: &[(&str, &Counted)]) -> Table {
 /// The pages that the blocks should have taken, compared with those that the kernel gave: for an
 /// unused heap.
 pub fn validations(
-    counted: &Result<Counted, String>,
+    counted: &Result<HeapCounts, String>,
     flags: u32,
     is_glibc: bool,
 ) -> Vec<Validation> {
@@ -288,7 +296,7 @@ mod tests {
 
     #[test]
     fn pages_shared_by_blocks_are_counted_once() {
-        let block = |at, size| Block {
+        let block = |at, size| HeapBlock {
             size,
             visit: 0,
             at,
@@ -310,7 +318,7 @@ mod tests {
         let of = |pages, user: Option<u64>, faults, flags| {
             let counts =
                 [Some(pages), Some(faults), Some(0), Some(16), Some(16), None, Some(0), user];
-            let counted = Counted {
+            let counted = HeapCounts {
                 requests: 16,
                 bytes: 16 << 20,
                 pages: 16 * 257,

@@ -2,7 +2,7 @@
 //! round.
 
 use super::kernel::pages;
-use super::shared_memory::Block;
+use super::shared_memory::HeapBlock;
 use punctual_core::{Cell, Column, Figure, Nanos, Table};
 
 /// Rounds that are kept: the first ones.
@@ -13,7 +13,7 @@ const ROWS: usize = 1_024;
 
 /// The kernel's counts for one list: for batches of one list.
 #[derive(Clone, Copy)]
-pub struct Own {
+pub struct ListCounts {
     pub faults: u64,
     /// CPU time, in ns.
     pub cpu_time: i64,
@@ -21,41 +21,41 @@ pub struct Own {
 
 /// A list that was built, visited, and taken down.
 #[derive(Clone, Copy, Default)]
-struct Round {
+struct ListRound {
     nodes: u64,
     bytes: u64,
     /// The pages that contain its nodes.
     pages: u64,
     /// The kernel's counts, if they are for this list only.
-    own: Option<Own>,
+    own: Option<ListCounts>,
     malloc: i64,
     touch: i64,
     free: i64,
 }
 
-impl Round {
+impl ListRound {
     fn time(&self) -> i64 {
         self.malloc + self.touch
     }
 }
 
 /// All lists, in order.
-pub struct Lists(Vec<Round>);
+pub struct Lists(Vec<ListRound>);
 
 impl Lists {
     pub fn new() -> Lists {
-        let mut rounds = vec![Round { pages: 1, ..Round::default() }; KEPT];
+        let mut rounds = vec![ListRound { pages: 1, ..ListRound::default() }; KEPT];
         rounds.clear();
         Lists(rounds)
     }
 
     /// Adds a list; `own` if the kernel's counts are for this list only.
-    pub fn take(&mut self, blocks: &[Block], page: u64, own: Option<Own>) {
+    pub fn take(&mut self, blocks: &[HeapBlock], page: u64, own: Option<ListCounts>) {
         if self.0.len() == KEPT {
             return;
         }
         let (nodes, pages) = (blocks.len() as u64, pages(blocks, page));
-        let mut round = Round { nodes, pages, own, ..Round::default() };
+        let mut round = ListRound { nodes, pages, own, ..ListRound::default() };
         for block in blocks {
             round.bytes += block.size;
             round.malloc += block.malloc[1] - block.malloc[0];
@@ -67,7 +67,7 @@ impl Lists {
 
     /// Bytes, pages and time of the first lists.
     pub fn table(&self) -> Option<Table> {
-        let row = |(number, round): (usize, &Round)| -> Vec<Cell> {
+        let row = |(number, round): (usize, &ListRound)| -> Vec<Cell> {
             let counts = [number as u64 + 1, round.nodes, round.bytes, round.pages].map(Cell::from);
             let faults = round.own.map_or(Cell::Nothing, |own| own.faults.into());
             let times = [round.malloc, round.touch, round.free].map(|time| Cell::from(Nanos(time)));
@@ -101,10 +101,10 @@ impl Lists {
         if count < 8 {
             return Vec::new();
         }
-        let cost = |round: &Round| round.time() as f64 / round.pages.max(1) as f64;
+        let cost = |round: &ListRound| round.time() as f64 / round.pages.max(1) as f64;
         let quarter = rounds.len() / 4;
         let (first, last) = (&rounds[..quarter], &rounds[rounds.len() - quarter..]);
-        let costs = |rounds: &[Round]| median(rounds.iter().map(cost).collect());
+        let costs = |rounds: &[ListRound]| median(rounds.iter().map(cost).collect());
         let mut figures = vec![
             Figure::new(
                 "page-cost",
@@ -120,9 +120,10 @@ impl Lists {
                          (1: pages follow bytes)";
             figures.push(correlated("bytes-pages-correlation", title, r, count));
         }
-        let own: Vec<Round> = rounds.iter().filter(|round| round.own.is_some()).copied().collect();
-        let of_own = |value: fn(&Own) -> i64| {
-            let value = |round: &Round| round.own.as_ref().map_or(0, value);
+        let own: Vec<ListRound> =
+            rounds.iter().filter(|round| round.own.is_some()).copied().collect();
+        let of_own = |value: fn(&ListCounts) -> i64| {
+            let value = |round: &ListRound| round.own.as_ref().map_or(0, value);
             correlation(&own, |round| round.pages as i64, value).filter(|_| own.len() > 7)
         };
         if let Some(r) = of_own(|own| own.faults as i64) {
@@ -135,7 +136,7 @@ impl Lists {
                          which excludes other tasks";
             figures.push(correlated("pages-cpu-time-correlation", title, r, own.len() as u64));
         }
-        if let Some(r) = correlation(rounds, |round| round.pages as i64, Round::time) {
+        if let Some(r) = correlation(rounds, |round| round.pages as i64, ListRound::time) {
             let title = "rank correlation of a list's pages and the time of its malloc and touch \
                          (1: time follows pages)";
             figures.push(correlated("pages-time-correlation", title, r, count));
@@ -171,9 +172,9 @@ fn median(mut values: Vec<f64>) -> f64 {
 /// Spearman's coefficient uses ranks, so that a list interrupted by another task is one of many and
 /// does not dominate the figure. `None` if all lists agree in either value.
 fn correlation(
-    rounds: &[Round],
-    one: impl Fn(&Round) -> i64,
-    other: impl Fn(&Round) -> i64,
+    rounds: &[ListRound],
+    one: impl Fn(&ListRound) -> i64,
+    other: impl Fn(&ListRound) -> i64,
 ) -> Option<f64> {
     let pages = ranks(rounds.iter().map(one).collect());
     let times = ranks(rounds.iter().map(other).collect());
@@ -207,7 +208,7 @@ mod tests {
     fn equal_values_share_a_rank() {
         assert_eq!(ranks(vec![30, 10, 10, 20]), [3.0, 0.5, 0.5, 2.0]);
         assert_eq!(
-            correlation(&[Round::default(); 9], |round| round.pages as i64, Round::time),
+            correlation(&[ListRound::default(); 9], |round| round.pages as i64, ListRound::time),
             None
         );
     }
@@ -225,7 +226,7 @@ mod tests {
     #[test]
     fn each_list_is_a_row_with_bytes_pages_and_times() {
         let mut lists = Lists::new();
-        let node = |at| Block {
+        let node = |at| HeapBlock {
             size: 40,
             visit: 0,
             at,
@@ -237,7 +238,7 @@ mod tests {
         lists.take(
             &[node(4096), node(4144), node(8170)],
             4096,
-            Some(Own { faults: 2, cpu_time: 31 }),
+            Some(ListCounts { faults: 2, cpu_time: 31 }),
         );
         let row: Vec<Cell> = [1, 3, 120, 2, 2, 15, 12, 9, 31].map(|n: u64| Cell::from(n)).into();
         assert_eq!(
@@ -254,10 +255,17 @@ mod tests {
             for number in 0..100u64 {
                 let size = (number % 7 + 1) * 4096;
                 let touch = [0, touch(number)];
-                let block =
-                    Block { size, visit: 0, at: 0, malloc: [0, 0], touch, free: [0; 2], cpu: 0 };
+                let block = HeapBlock {
+                    size,
+                    visit: 0,
+                    at: 0,
+                    malloc: [0, 0],
+                    touch,
+                    free: [0; 2],
+                    cpu: 0,
+                };
                 let cpu_time = (number as i64 % 7 + 1) * 300;
-                lists.take(&[block], 4096, Some(Own { faults: number % 7 + 3, cpu_time }));
+                lists.take(&[block], 4096, Some(ListCounts { faults: number % 7 + 3, cpu_time }));
             }
             let figures = lists.figures();
             let value =

@@ -1,12 +1,12 @@
 //! The sizes of blocks, and the order in which those of a round are touched.
 
-use super::shared_memory::Block;
+use super::shared_memory::HeapBlock;
 use punctual_plan::kinds::{HeapPlan, Sizes};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 /// Sizes and orders, determined by the seed.
-pub struct Requests {
+pub struct HeapRequests {
     sizes: Sizes,
     least: u64,
     most: u64,
@@ -15,11 +15,11 @@ pub struct Requests {
     random: Xoshiro256PlusPlus,
 }
 
-impl Requests {
-    pub fn new(plan: &HeapPlan, seed: u64) -> Requests {
+impl HeapRequests {
+    pub fn new(plan: &HeapPlan, seed: u64) -> HeapRequests {
         let round = plan.most_nodes() as usize;
         let (least, most) = (plan.size.get(), plan.size_max.get());
-        Requests {
+        HeapRequests {
             sizes: plan.sizes,
             least,
             most,
@@ -46,7 +46,7 @@ impl Requests {
     }
 
     /// Sets the size of each block and, for rounds of `round` blocks, their order.
-    pub fn fill(&mut self, blocks: &mut [Block], round: usize) {
+    pub fn fill(&mut self, blocks: &mut [HeapBlock], round: usize) {
         for blocks in blocks.chunks_mut(round.max(1)) {
             for place in 0..blocks.len() {
                 blocks[place].size = match self.sizes {
@@ -78,8 +78,8 @@ mod tests {
     use super::*;
     use punctual_core::Bytes;
 
-    const NONE: Block =
-        Block { size: 0, visit: 0, at: 0, malloc: [0; 2], touch: [0; 2], free: [0; 2], cpu: 0 };
+    const NONE: HeapBlock =
+        HeapBlock { size: 0, visit: 0, at: 0, malloc: [0; 2], touch: [0; 2], free: [0; 2], cpu: 0 };
 
     #[test]
     fn a_list_is_visited_completely_in_an_order_given_by_the_seed() {
@@ -87,7 +87,7 @@ mod tests {
             HeapPlan { sizes: Sizes::List, nodes: 50, size: Bytes(40), ..HeapPlan::default() };
         let of = |seed| {
             let mut blocks = [NONE; 120];
-            Requests::new(&plan, seed).fill(&mut blocks, 50);
+            HeapRequests::new(&plan, seed).fill(&mut blocks, 50);
             blocks
         };
         let blocks = of(7);
@@ -98,7 +98,7 @@ mod tests {
             assert_eq!(visits, (0..round.len() as u64).collect::<Vec<_>>());
             assert!(round.iter().all(|block| (40..=4 << 20).contains(&block.size)));
         }
-        let same = |a: &[Block], b: &[Block]| {
+        let same = |a: &[HeapBlock], b: &[HeapBlock]| {
             a.iter().zip(b).all(|(a, b)| (a.size, a.visit) == (b.size, b.visit))
         };
         assert!(same(&blocks, &of(7)) && !same(&blocks, &of(8)));
@@ -107,7 +107,7 @@ mod tests {
     #[test]
     fn sizes_of_random_lists_range_from_one_node_to_the_largest() {
         let plan = HeapPlan { sizes: Sizes::RandomList, size: Bytes(40), ..HeapPlan::default() };
-        let mut requests = Requests::new(&plan, 7);
+        let mut requests = HeapRequests::new(&plan, 7);
         let most = (4 << 20) / 40;
         assert_eq!(requests.round, most);
         let lists: Vec<usize> = (0..1_000).filter_map(|_| requests.next_list()).collect();
@@ -125,7 +125,7 @@ mod tests {
     #[test]
     fn blocks_of_fixed_size_are_visited_in_order() {
         let mut blocks = [NONE; 3];
-        Requests::new(&HeapPlan::default(), 1).fill(&mut blocks, 3);
+        HeapRequests::new(&HeapPlan::default(), 1).fill(&mut blocks, 3);
         assert_eq!(
             blocks.map(|block| (block.size, block.visit)),
             [(1024, 0), (1024, 1), (1024, 2)]

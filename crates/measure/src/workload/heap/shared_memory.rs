@@ -2,7 +2,7 @@
 //! structures.
 
 use punctual_sys::descriptor::memfd;
-use punctual_sys::futex::{self, Scope};
+use punctual_sys::futex::{self, FutexScope};
 use punctual_sys::mapping::{Mapping, READ_WRITE};
 use punctual_sys::memory::page_size;
 use std::fs::File;
@@ -23,7 +23,7 @@ pub const ONE_CPU: u32 = 32;
 
 /// `struct head`. Written by the side that has the turn; `turn` and `stop` by both.
 #[repr(C)]
-pub struct Head {
+pub struct HeapHead {
     turn: AtomicU32,
     stop: AtomicU32,
     pub flags: u32,
@@ -55,7 +55,7 @@ pub struct Head {
 
 #[repr(C)]
 #[derive(Clone, Copy)]
-pub struct Block {
+pub struct HeapBlock {
     pub size: u64,
     /// The block of the round that is touched at this position.
     pub visit: u64,
@@ -68,26 +68,26 @@ pub struct Block {
 
 /// The mapping of this side. Apart from the atomic words it is accessed only through `&mut self`,
 /// and by the other side only while it has the turn and this side waits.
-pub struct SharedMemory {
+pub struct HeapMemory {
     file: File,
     memory: Mapping,
     blocks: usize,
 }
 
-const HEAD: usize = size_of::<Head>().next_multiple_of(64);
+const HEAD: usize = size_of::<HeapHead>().next_multiple_of(64);
 
-impl SharedMemory {
+impl HeapMemory {
     /// Allocates memory for batches of at most this many blocks, all of it touched.
-    pub fn new(blocks: usize) -> io::Result<SharedMemory> {
+    pub fn new(blocks: usize) -> io::Result<HeapMemory> {
         let too_large = || io::Error::from(io::ErrorKind::OutOfMemory);
         let length = blocks
-            .checked_mul(size_of::<Block>())
+            .checked_mul(size_of::<HeapBlock>())
             .and_then(|n| n.checked_add(HEAD))
             .ok_or_else(too_large)?;
         let file = memfd(c"punctual-heap", 0)?;
         file.set_len(length as u64)?;
         let memory = Mapping::of_file(&file, 0, length, READ_WRITE, libc::MAP_POPULATE)?;
-        let mut shared_memory = SharedMemory { file, memory, blocks };
+        let mut shared_memory = HeapMemory { file, memory, blocks };
         let head = shared_memory.head();
         head.page = page_size() as u64;
         head.burst = crate::workload::measurement_loop::Pacing::BURST.ns();
@@ -103,7 +103,7 @@ impl SharedMemory {
         (fd, [fd.to_string(), self.memory.length().to_string(), HEAD.to_string()])
     }
 
-    fn pointers(&self) -> (*mut Head, *mut Block) {
+    fn pointers(&self) -> (*mut HeapHead, *mut HeapBlock) {
         // SAFETY: the blocks begin HEAD bytes after the beginning of the mapping, which is longer.
         (
             self.memory.start().as_ptr().cast(),
@@ -112,19 +112,19 @@ impl SharedMemory {
     }
 
     fn words(&self) -> (&AtomicU32, &AtomicU32) {
-        // SAFETY: the mapping begins with a `Head`, whose first two words are atomic on both sides.
+        // SAFETY: the mapping begins with a `HeapHead`, whose first two words are atomic on both sides.
         unsafe { (&(*self.pointers().0).turn, &(*self.pointers().0).stop) }
     }
 
     /// The header of a batch. This side has the turn.
-    pub fn head(&mut self) -> &mut Head {
-        // SAFETY: the mapping begins with a `Head`, any bytes are valid, and the other side does
+    pub fn head(&mut self) -> &mut HeapHead {
+        // SAFETY: the mapping begins with a `HeapHead`, any bytes are valid, and the other side does
         // not access it while this one has the turn.
         unsafe { &mut *self.pointers().0 }
     }
 
     /// All blocks. This side has the turn.
-    pub fn blocks(&mut self) -> &mut [Block] {
+    pub fn blocks(&mut self) -> &mut [HeapBlock] {
         // SAFETY: there are `blocks` of them, any bytes are valid, and the other side does not
         // access them while this one has the turn.
         unsafe { std::slice::from_raw_parts_mut(self.pointers().1, self.blocks) }
@@ -132,7 +132,7 @@ impl SharedMemory {
 
     /// Whether the other side has the same structures.
     pub fn agrees(&mut self) -> bool {
-        self.head().layout == (size_of::<Head>() as u64) << 32 | size_of::<Block>() as u64
+        self.head().layout == (size_of::<HeapHead>() as u64) << 32 | size_of::<HeapBlock>() as u64
     }
 
     /// The addresses of the other side's malloc and free, and the version of its C library.
@@ -147,7 +147,7 @@ impl SharedMemory {
         let (turn, stop) = self.words();
         stop.store(0, Ordering::Relaxed);
         turn.store(1, Ordering::Release);
-        let _ = futex::wake(turn, 1, Scope::Shared);
+        let _ = futex::wake(turn, 1, FutexScope::Shared);
     }
 
     /// Asks the other side to end its batch.
@@ -163,6 +163,6 @@ impl SharedMemory {
     /// Waits for the turn, for a limited time or until a signal comes.
     pub fn wait_a_while(&self) {
         let time = libc::timespec { tv_sec: 0, tv_nsec: 500_000_000 };
-        let _ = futex::wait(self.words().0, 1, Scope::Shared, Some(&time));
+        let _ = futex::wait(self.words().0, 1, FutexScope::Shared, Some(&time));
     }
 }

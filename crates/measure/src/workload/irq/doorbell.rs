@@ -2,15 +2,15 @@
 //! with a wake-up, which the kernel defers to such an interrupt (irq_work, kernel/bpf/ringbuf.c);
 //! the thread that polls the ring buffer is woken.
 
-use super::raiser::Line;
-use punctual_record::interrupt::Stamps;
+use super::raiser::AwaitableInterrupt;
+use punctual_record::interrupt::InterruptStamps;
 use punctual_sys::descriptor::poll_readable;
 use std::io;
 use std::sync::Arc;
 
-pub struct Doorbell(pub Arc<Stamps>);
+pub struct DoorbellIrq(pub Arc<InterruptStamps>);
 
-impl Line for Doorbell {
+impl AwaitableInterrupt for DoorbellIrq {
     #[inline(always)]
     fn raise(&self) -> io::Result<()> {
         self.0.raise()

@@ -4,7 +4,7 @@
 //! The kernel records an edge in the handler of its interrupt. The lines are released when their
 //! descriptors are closed, in any case.
 
-use super::raiser::Line;
+use super::raiser::AwaitableInterrupt;
 use super::uio::interrupted;
 use punctual_sys::check;
 use std::ffi::CStr;
@@ -26,7 +26,7 @@ struct ChipInfo {
 /// `struct gpio_v2_line_config_attribute`.
 #[repr(C)]
 #[derive(Clone, Copy)]
-struct Attribute {
+struct GpioLineAttribute {
     id: u32,
     padding: u32,
     values: u64,
@@ -41,7 +41,7 @@ struct LineRequest {
     flags: u64,
     num_attrs: u32,
     config_padding: [u32; 5],
-    attrs: [Attribute; 10],
+    attrs: [GpioLineAttribute; 10],
     num_lines: u32,
     event_buffer_size: u32,
     padding: [u32; 5],
@@ -157,7 +157,7 @@ fn request(chip: &File, line: u32, flags: u64, consumer: &str) -> io::Result<Own
         flags,
         num_attrs: 0,
         config_padding: [0; 5],
-        attrs: [Attribute { id: 0, padding: 0, values: 0, mask: 0 }; 10],
+        attrs: [GpioLineAttribute { id: 0, padding: 0, values: 0, mask: 0 }; 10],
         num_lines: 1,
         event_buffer_size: 0,
         padding: [0; 5],
@@ -172,7 +172,7 @@ fn request(chip: &File, line: u32, flags: u64, consumer: &str) -> io::Result<Own
     Ok(unsafe { OwnedFd::from_raw_fd(request.fd) })
 }
 
-impl Line for Gpio {
+impl AwaitableInterrupt for Gpio {
     #[inline(always)]
     fn raise(&self) -> io::Result<()> {
         self.set(true)

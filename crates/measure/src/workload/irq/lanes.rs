@@ -1,7 +1,7 @@
 //! The destination of an interrupt's samples: a series for each hop whose instants are known.
 
 use crate::ring::{Producer, ring};
-use crate::sink::{self, SampleSource, Sink};
+use crate::sink::{self, SampleSink, SampleSource};
 use crate::stop::Stop;
 use crate::workload::MeasureConfig;
 use punctual_core::{CpuSet, Nanos};
@@ -53,7 +53,7 @@ pub enum Hops {
 }
 
 /// The series, and the number of remaining samples.
-pub struct Lanes {
+pub struct IrqLanes {
     hops: Hops,
     producers: Vec<Producer>,
     /// The number of the series that `stop_above` applies to.
@@ -68,20 +68,20 @@ pub struct Lanes {
     handled_on: [u64; punctual_core::cpuset::MAX_CPUS / 64],
 }
 
-impl Lanes {
+impl IrqLanes {
     /// The series of a measure; `cpu` is the waiting thread's, if it is bound to one.
     pub fn of(
         config: &MeasureConfig,
         hops: Hops,
         period: Nanos,
         cpu: Option<u32>,
-    ) -> (Lanes, Vec<SampleSource>) {
+    ) -> (IrqLanes, Vec<SampleSource>) {
         let (producers, sources) = config.series.iter().map(|_| sink::ring(period)).unzip();
         let number = config.series.last().map_or(0, |series| series.number);
         let limit = config.stop_above.map_or(i64::MAX, Nanos::ns);
         let left = config.samples.unwrap_or(u64::MAX);
         (
-            Lanes {
+            IrqLanes {
                 hops,
                 producers,
                 number,
@@ -97,9 +97,9 @@ impl Lanes {
     }
 
     /// The same without series, for `count` unmeasured interrupts.
-    pub fn scratch(&self, samples: u64) -> Lanes {
+    pub fn scratch(&self, samples: u64) -> IrqLanes {
         let producers = self.producers.iter().map(|_| ring(2).0).collect();
-        Lanes {
+        IrqLanes {
             producers,
             limit: i64::MAX,
             left: samples,

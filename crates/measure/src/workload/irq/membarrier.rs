@@ -5,12 +5,12 @@
 //! The kernel interrupts only CPUs that run this process: so a thread of ours runs on the other
 //! CPU, from shortly before each call until after it.
 
-use super::lanes::{Lanes, Passed, Periods};
+use super::lanes::{IrqLanes, Passed, Periods};
 use super::raiser::Go;
 use crate::stop::Stop;
-use crate::workload::measurement_loop::{Monotonic, Ticks};
+use crate::workload::measurement_loop::{LoopClock, Monotonic};
 use punctual_core::{CpuSet, Nanos};
-use punctual_record::interrupt::Stamps;
+use punctual_record::interrupt::InterruptStamps;
 use punctual_sys::attributes::{self, Scheduling};
 use punctual_sys::{check, memory};
 use std::io;
@@ -41,15 +41,15 @@ fn membarrier(command: libc::c_int, flags: libc::c_int, cpu: libc::c_int) -> io:
 }
 
 /// The interrupted CPU, with the thread that runs there.
-pub struct Target {
+pub struct InterruptedCpu {
     cpu: u32,
     state: Arc<AtomicU32>,
     handle: Option<JoinHandle<()>>,
 }
 
-impl Target {
+impl InterruptedCpu {
     /// Starts a thread there. The error names what is missing.
-    pub fn start(cpu: u32, scheduling: Scheduling) -> Result<Target, String> {
+    pub fn start(cpu: u32, scheduling: Scheduling) -> Result<InterruptedCpu, String> {
         membarrier(REGISTER, 0, 0).map_err(|why| {
             format!(
                 "membarrier(2) for restartable sequences: {why} (Linux 5.10 with CONFIG_RSEQ=y \
@@ -71,7 +71,7 @@ impl Target {
         };
         let spawned = Builder::new().name("target".into()).stack_size(STACK).spawn(body);
         let handle = spawned.map_err(|why| format!("no thread that is interrupted: {why}"))?;
-        let target = Target { cpu, state, handle: Some(handle) };
+        let target = InterruptedCpu { cpu, state, handle: Some(handle) };
         let placed = placed.recv().unwrap_or_else(|_| Err(io::Error::other("it has ended")));
         placed.map_err(|why| {
             format!(
@@ -131,7 +131,7 @@ fn live(state: &AtomicU32) {
     }
 }
 
-impl Drop for Target {
+impl Drop for InterruptedCpu {
     fn drop(&mut self) {
         self.state.store(ENDS, Ordering::Release);
         self.wake();
@@ -142,12 +142,12 @@ impl Drop for Target {
 
 /// Interrupts another CPU and waits until that has been handled.
 pub fn run(
-    lanes: &mut Lanes,
+    lanes: &mut IrqLanes,
     go: Go,
     stop: &Stop,
-    stamps: Option<&Stamps>,
+    stamps: Option<&InterruptStamps>,
     raised: &AtomicU64,
-    target: &Target,
+    target: &InterruptedCpu,
 ) -> io::Result<()> {
     let mut pace = Periods::new(go.start, go.period);
     let mut vain = 0;
@@ -161,14 +161,14 @@ pub fn run(
             Monotonic.sleep_until(next);
         }
         let is_there = target.call(|| Monotonic.now());
-        let entries = stamps.map(Stamps::entries);
+        let entries = stamps.map(InterruptStamps::entries);
         if let Some(stamps) = stamps {
             stamps.arm(Monotonic.now());
         }
         let begin = Monotonic.now();
         let outcome = if is_there { target.interrupt() } else { Ok(()) };
         let woke = Monotonic.now();
-        let stamped = stamps.map(Stamps::take);
+        let stamped = stamps.map(InterruptStamps::take);
         target.release();
         outcome?;
         let came = stamps.zip(entries).map(|(stamps, before)| stamps.entries() - before);

@@ -4,7 +4,7 @@
 //!
 //! The port is released when its descriptor is closed, in any case.
 
-use super::raiser::Line;
+use super::raiser::AwaitableInterrupt;
 use punctual_sys::check;
 use punctual_sys::descriptor::poll_readable;
 use std::fs::{self, File, OpenOptions};
@@ -101,7 +101,7 @@ impl Parport {
     }
 }
 
-impl Line for Parport {
+impl AwaitableInterrupt for Parport {
     #[inline(always)]
     fn raise(&self) -> io::Result<()> {
         self.strobe(false)

@@ -8,9 +8,9 @@
 
 use super::lanes::Periods;
 use crate::stop::Stop;
-use crate::workload::measurement_loop::{Monotonic, Ticks};
+use crate::workload::measurement_loop::{LoopClock, Monotonic};
 use punctual_core::{CpuSet, Nanos};
-use punctual_record::interrupt::Stamps;
+use punctual_record::interrupt::InterruptStamps;
 use punctual_sys::attributes::{self, Scheduling};
 use punctual_sys::{memory, signals};
 use std::io;
@@ -25,8 +25,8 @@ const STACK: usize = 128 * 1024;
 const TOUCHED: usize = 16 * 1024;
 
 /// An interrupt that can be awaited, and possibly raised.
-pub trait Line: Send + Sync {
-    /// Whether [`Line::raise`] raises it; otherwise it comes by itself.
+pub trait AwaitableInterrupt: Send + Sync {
+    /// Whether [`AwaitableInterrupt::raise`] raises it; otherwise it comes by itself.
     fn is_raised(&self) -> bool {
         true
     }
@@ -77,7 +77,7 @@ pub struct Go {
 
 /// The state shared by both threads.
 #[derive(Default)]
-struct Shared {
+struct SharedRaiser {
     /// The raiser's thread id.
     raiser: AtomicI32,
     raised_at: AtomicI64,
@@ -95,9 +95,9 @@ struct Shared {
 }
 
 pub struct Raiser {
-    shared: Arc<Shared>,
-    line: Arc<dyn Line>,
-    stamps: Option<Arc<Stamps>>,
+    shared: Arc<SharedRaiser>,
+    line: Arc<dyn AwaitableInterrupt>,
+    stamps: Option<Arc<InterruptStamps>>,
     orders: Option<Sender<(Go, Arc<Stop>)>>,
     done: Receiver<()>,
     handle: Option<JoinHandle<()>>,
@@ -119,12 +119,12 @@ pub struct Arrival {
 impl Raiser {
     /// Starts it from the measuring thread, on that thread's CPU, with `scheduling`.
     pub fn start(
-        line: Arc<dyn Line>,
-        stamps: Option<Arc<Stamps>>,
+        line: Arc<dyn AwaitableInterrupt>,
+        stamps: Option<Arc<InterruptStamps>>,
         cpu: Option<CpuSet>,
         scheduling: Scheduling,
     ) -> Result<Raiser, String> {
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(SharedRaiser::default());
         let (orders, inbox) = channel::<(Go, Arc<Stop>)>();
         let (ready, done) = channel();
         let inner = Inner {
@@ -254,9 +254,9 @@ impl Drop for Raiser {
 }
 
 struct Inner {
-    shared: Arc<Shared>,
-    line: Arc<dyn Line>,
-    stamps: Option<Arc<Stamps>>,
+    shared: Arc<SharedRaiser>,
+    line: Arc<dyn AwaitableInterrupt>,
+    stamps: Option<Arc<InterruptStamps>>,
     waiter: i32,
 }
 

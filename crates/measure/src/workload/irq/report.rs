@@ -1,6 +1,6 @@
 //! Validations, figures and findings of awaited interrupts.
 
-use super::lanes::{InterruptCounts, Lanes};
+use super::lanes::{InterruptCounts, IrqLanes};
 use super::{Trigger, Waiter, threads};
 use crate::workload::clock_cost;
 use crate::workload::measurement_loop::Monotonic;
@@ -8,7 +8,7 @@ use punctual_core::notes::Absent;
 use punctual_core::{
     Cell, Column, Fact, Figure, Finding, Nanos, Notes, Severity, Table, Tolerance, Validation,
 };
-use punctual_record::perf::{Counter, Whom};
+use punctual_record::perf::{PerfCounter, Whom};
 
 /// Interrupts that perf counts too, after the measured ones: counting takes some 100 ns in each
 /// handler.
@@ -98,7 +98,7 @@ fn source(waiter: &Waiter) -> Table {
     let on = waiter
         .lanes
         .as_ref()
-        .map(Lanes::handled_on)
+        .map(IrqLanes::handled_on)
         .filter(|cpus| !cpus.is_empty())
         .map(|cpus| cpus.to_string());
     let source = &waiter.source;
@@ -181,14 +181,14 @@ fn by_perf(waiter: &mut Waiter) -> Option<Validation> {
     let counted = (|| {
         let tracepoints = stamps.tracepoints().iter();
         let counters =
-            tracepoints.map(|(group, name)| Counter::tracepoint(group, name, Whom::Cpu(cpu)));
-        let counters = counters.collect::<Result<Vec<Counter>, String>>()?;
+            tracepoints.map(|(group, name)| PerfCounter::tracepoint(group, name, Whom::Cpu(cpu)));
+        let counters = counters.collect::<Result<Vec<PerfCounter>, String>>()?;
         let outer = stamps.entries();
-        counters.iter().for_each(Counter::enable);
+        counters.iter().for_each(PerfCounter::enable);
         let before = stamps.entries();
         let outcome = waiter.spare(COUNTED, Nanos::MILLI);
         entries = stamps.entries() - before;
-        counters.iter().for_each(Counter::disable);
+        counters.iter().for_each(PerfCounter::disable);
         around = stamps.entries() - outer - entries;
         outcome.map_err(|why| why.to_string())?;
         counters

@@ -6,15 +6,15 @@ const FILE: &str = "/proc/interrupts";
 
 /// Rows of /proc/interrupts, of a CPU or of all.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Rows {
-    pub row: Row,
+pub struct InterruptRows {
+    pub row: RowMatch,
     /// The CPU whose column counts.
     pub cpu: Option<u32>,
 }
 
 /// The way of finding a row.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Row {
+pub enum RowMatch {
     /// By the end of the description: the same words on all architectures.
     Described(&'static str),
     /// By the number of the interrupt.
@@ -23,18 +23,18 @@ pub enum Row {
     Handler(String),
 }
 
-impl fmt::Display for Rows {
+impl fmt::Display for InterruptRows {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.row {
-            Row::Described(words) => write!(f, "{FILE}, \"{words}\"")?,
-            Row::Number(number) => write!(f, "{FILE}, row {number}")?,
-            Row::Handler(name) => write!(f, "{FILE}, the row of {}", name.escape_debug())?,
+            RowMatch::Described(words) => write!(f, "{FILE}, \"{words}\"")?,
+            RowMatch::Number(number) => write!(f, "{FILE}, row {number}")?,
+            RowMatch::Handler(name) => write!(f, "{FILE}, the row of {}", name.escape_debug())?,
         }
         self.cpu.map_or(Ok(()), |cpu| write!(f, ", CPU {cpu}"))
     }
 }
 
-impl Rows {
+impl InterruptRows {
     pub fn count(&self) -> Result<u64, String> {
         self.count_in(&read()?).ok_or_else(|| format!("{self}: there is no such row"))
     }
@@ -45,9 +45,9 @@ impl Rows {
         for (label, counts) in rows(text) {
             let words: Vec<&str> = counts.split_ascii_whitespace().collect();
             let is_it = match &self.row {
-                Row::Described(description) => counts.trim_end().ends_with(description),
-                Row::Number(number) => label == number.to_string(),
-                Row::Handler(name) => {
+                RowMatch::Described(description) => counts.trim_end().ends_with(description),
+                RowMatch::Number(number) => label == number.to_string(),
+                RowMatch::Handler(name) => {
                     handlers(&words, columns.len()).any(|handler| handler == name)
                 }
             };
@@ -132,14 +132,14 @@ mod tests {
 
     #[test]
     fn interrupt_rows_are_found_by_number_description_or_handler() {
-        let count = |row: &Row, cpu| Rows { row: row.clone(), cpu }.count_in(TEXT);
-        assert_eq!(count(&Row::Number(11), None), Some(15));
-        assert_eq!(count(&Row::Number(11), Some(2)), Some(5));
-        assert_eq!(count(&Row::Number(11), Some(1)), Some(0));
-        assert_eq!(count(&Row::Described("Local timer interrupts"), Some(0)), Some(100));
-        assert_eq!(count(&Row::Described("Function call interrupts"), Some(2)), Some(5));
-        assert_eq!(count(&Row::Handler("punctual-5".into()), None), Some(15));
-        assert_eq!(count(&Row::Handler("punctual-6".into()), None), None);
+        let count = |row: &RowMatch, cpu| InterruptRows { row: row.clone(), cpu }.count_in(TEXT);
+        assert_eq!(count(&RowMatch::Number(11), None), Some(15));
+        assert_eq!(count(&RowMatch::Number(11), Some(2)), Some(5));
+        assert_eq!(count(&RowMatch::Number(11), Some(1)), Some(0));
+        assert_eq!(count(&RowMatch::Described("Local timer interrupts"), Some(0)), Some(100));
+        assert_eq!(count(&RowMatch::Described("Function call interrupts"), Some(2)), Some(5));
+        assert_eq!(count(&RowMatch::Handler("punctual-5".into()), None), Some(15));
+        assert_eq!(count(&RowMatch::Handler("punctual-6".into()), None), None);
         assert_eq!(
             (find_number(TEXT, "uio_pci_generic"), find_number(TEXT, "nobody")),
             (Some(11), None)
@@ -150,7 +150,7 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn no_text_panics(text in "[ -~\n]{0,300}", number in 0u32..40) {
-            let _ = Rows { row: Row::Number(number), cpu: Some(1) }.count_in(&text);
+            let _ = InterruptRows { row: RowMatch::Number(number), cpu: Some(1) }.count_in(&text);
             let _ = (find_number(&text, "x"), count_sharers(&text, number));
         }
     }

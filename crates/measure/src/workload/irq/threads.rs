@@ -1,7 +1,7 @@
 //! Threads that run the handler of an interrupt: with PREEMPT_RT, with `threadirqs`, and for
 //! drivers that request one (kernel/irq/manage.c).
 
-use super::rows::{self, Row};
+use super::rows::{self, RowMatch};
 use punctual_core::{Policy, Priority};
 use punctual_sys::attributes::{self, Scheduling};
 use std::fmt;
@@ -23,11 +23,11 @@ impl fmt::Display for HandlerThread {
 }
 
 /// The threads of the interrupt counted in this row, by name.
-pub fn of_row(row: &Row) -> Vec<HandlerThread> {
+pub fn of_row(row: &RowMatch) -> Vec<HandlerThread> {
     let irq = match row {
-        Row::Number(irq) => Some(*irq),
-        Row::Handler(name) => rows::number_of(name),
-        Row::Described(_) => None,
+        RowMatch::Number(irq) => Some(*irq),
+        RowMatch::Handler(name) => rows::number_of(name),
+        RowMatch::Described(_) => None,
     };
     irq.map_or_else(Vec::new, of_irq)
 }

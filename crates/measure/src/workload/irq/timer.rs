@@ -1,15 +1,21 @@
 //! `timer`: a timer of this CPU, from its programmed expiry to its interrupt, to the expiry of the
 //! high-resolution timer, to the thread that sleeps on it.
 
-use super::lanes::{Lanes, Passed, Periods};
+use super::lanes::{IrqLanes, Passed, Periods};
 use super::raiser::Go;
 use crate::stop::Stop;
-use crate::workload::measurement_loop::{Monotonic, Ticks};
-use punctual_record::interrupt::Stamps;
+use crate::workload::measurement_loop::{LoopClock, Monotonic};
+use punctual_record::interrupt::InterruptStamps;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Sleeps until each instant in turn. The kernel records the timer of this very sleep.
-pub fn run(lanes: &mut Lanes, go: Go, stop: &Stop, stamps: Option<&Stamps>, raised: &AtomicU64) {
+pub fn run(
+    lanes: &mut IrqLanes,
+    go: Go,
+    stop: &Stop,
+    stamps: Option<&InterruptStamps>,
+    raised: &AtomicU64,
+) {
     let mut pace = Periods::new(go.start, go.period);
     while lanes.left() > 0 && !stop.is_asked() {
         let (due, skipped) = pace.next(Monotonic.now());

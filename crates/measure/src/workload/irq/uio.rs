@@ -4,7 +4,7 @@
 //!
 //! Nothing is bound or unbound here: that is left to the administrator.
 
-use super::raiser::Line;
+use super::raiser::AwaitableInterrupt;
 use punctual_sys::descriptor::poll_readable;
 use punctual_sys::mapping::{Mapping, READ_WRITE};
 use std::fs::{self, File, OpenOptions};
@@ -163,7 +163,7 @@ fn find_edu() -> Result<PathBuf, String> {
     found.next().ok_or_else(|| "there is no edu device (QEMU: `-device edu`)".to_owned())
 }
 
-impl Line for Uio {
+impl AwaitableInterrupt for Uio {
     fn is_raised(&self) -> bool {
         self.registers.is_some()
     }

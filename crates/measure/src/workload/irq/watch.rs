@@ -1,18 +1,18 @@
 //! Compares interrupts with independent counts: /proc/interrupts, and those of devices.
 
-use super::raiser::Line;
-use super::rows::{self, Row, Rows};
+use super::raiser::AwaitableInterrupt;
+use super::rows::{self, InterruptRows, RowMatch};
 use crate::workload::Observer;
 use punctual_core::{Fact, Notes, Tolerance, Validation};
 use punctual_plan::Word;
 use punctual_plan::kinds::IrqSource;
-use punctual_record::interrupt::Stamps;
+use punctual_record::interrupt::InterruptStamps;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The source of interrupts, for display and comparison.
 #[derive(Clone, Debug)]
-pub struct Source {
+pub struct InterruptSource {
     pub word: &'static str,
     pub what: &'static str,
     /// The call in which the thread waits.
@@ -29,8 +29,8 @@ pub struct Source {
     pub sharers: usize,
 }
 
-impl Source {
-    pub fn of(source: IrqSource) -> Source {
+impl InterruptSource {
+    pub fn of(source: IrqSource) -> InterruptSource {
         let (what, waits, check) = match source {
             IrqSource::Timer => ("a timer of this CPU", "clock_nanosleep(2)", ""),
             IrqSource::SelfIpi => (
@@ -70,7 +70,7 @@ impl Source {
             IrqSource::Gpio => "the kernel itself stamps an edge of a GPIO line",
             _ => "neither sysfs nor /proc/interrupts shows the number of the device's interrupt",
         };
-        Source {
+        InterruptSource {
             word: source.word(),
             what,
             waits,
@@ -84,15 +84,15 @@ impl Source {
     }
 
     /// The same for a device.
-    pub fn device(self, device: String, irq: Option<u32>) -> Source {
+    pub fn device(self, device: String, irq: Option<u32>) -> InterruptSource {
         let sharers = irq.map_or(1, rows::sharers);
-        Source { device: Some(device), irq, sharers, ..self }
+        InterruptSource { device: Some(device), irq, sharers, ..self }
     }
 }
 
 /// All counts at about one instant: the file was read after `entries`, and before `entries_after`.
 #[derive(Clone, Debug)]
-struct Reading {
+struct CountsReading {
     entries: u64,
     row: Result<u64, String>,
     shootdowns: u64,
@@ -101,27 +101,27 @@ struct Reading {
     line: Option<(&'static str, u64)>,
 }
 
-pub struct Watch {
+pub struct InterruptWatch {
     own: bool,
     sharers: u64,
     raises: bool,
-    stamps: Result<Arc<Stamps>, String>,
-    rows: Rows,
+    stamps: Result<Arc<InterruptStamps>, String>,
+    rows: InterruptRows,
     raised: Arc<AtomicU64>,
-    line: Option<Arc<dyn Line>>,
-    before: Option<Reading>,
+    line: Option<Arc<dyn AwaitableInterrupt>>,
+    before: Option<CountsReading>,
 }
 
-impl Watch {
+impl InterruptWatch {
     pub fn new(
-        source: &Source,
-        stamps: Result<Arc<Stamps>, String>,
-        rows: Rows,
+        source: &InterruptSource,
+        stamps: Result<Arc<InterruptStamps>, String>,
+        rows: InterruptRows,
         raised: Arc<AtomicU64>,
-        line: Option<Arc<dyn Line>>,
-    ) -> Watch {
+        line: Option<Arc<dyn AwaitableInterrupt>>,
+    ) -> InterruptWatch {
         let raises = line.as_ref().is_none_or(|line| line.is_raised());
-        Watch {
+        InterruptWatch {
             own: source.own,
             sharers: source.sharers.max(1) as u64,
             raises,
@@ -133,13 +133,15 @@ impl Watch {
         }
     }
 
-    fn read(&self) -> Reading {
+    fn read(&self) -> CountsReading {
         let entries = || self.stamps.as_ref().map_or(0, |stamps| stamps.entries());
         let shootdowns = || {
-            Rows { row: Row::Described("TLB shootdowns"), ..self.rows.clone() }.count().unwrap_or(0)
+            InterruptRows { row: RowMatch::Described("TLB shootdowns"), ..self.rows.clone() }
+                .count()
+                .unwrap_or(0)
         };
-        let is_call = self.rows.row == Row::Described("Function call interrupts");
-        Reading {
+        let is_call = self.rows.row == RowMatch::Described("Function call interrupts");
+        CountsReading {
             entries: entries(),
             row: self.rows.count(),
             shootdowns: if is_call { shootdowns() } else { 0 },
@@ -150,7 +152,7 @@ impl Watch {
     }
 }
 
-impl Observer for Watch {
+impl Observer for InterruptWatch {
     fn before(&mut self) {
         self.before = Some(self.read());
     }

@@ -1,11 +1,11 @@
 //! The shared state of the contending threads: the sum under the lock, the log of its holders, and
 //! the barrier between rounds.
 
-use super::lock::Lock;
+use super::lock::FixedLock;
 use crate::stop::Stop;
 use punctual_plan::kinds::MutexPlan;
 use punctual_sys::clock;
-use punctual_sys::futex::{self, Scope};
+use punctual_sys::futex::{self, FutexScope};
 use std::cell::UnsafeCell;
 use std::io;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ const POLL_INTERVAL: libc::timespec = libc::timespec { tv_sec: 0, tv_nsec: 100_0
 
 /// An acquisition: when, and by which thread.
 #[derive(Default)]
-struct Entry {
+struct Acquisition {
     at: AtomicI64,
     owner: AtomicU32,
 }
@@ -38,10 +38,10 @@ struct Protected {
 
 /// The state shared by all threads.
 pub struct Arena {
-    pub lock: Lock,
+    pub lock: FixedLock,
     pub threads: usize,
     protected: Protected,
-    log: Box<[Entry]>,
+    log: Box<[Acquisition]>,
     arrived: AtomicU32,
     generation: AtomicU32,
     ending: AtomicBool,
@@ -72,7 +72,7 @@ pub struct Arena {
 unsafe impl Sync for Arena {}
 
 /// The size of an arena.
-pub struct Size {
+pub struct ArenaSize {
     pub threads: usize,
     pub log: usize,
     pub rounds: u64,
@@ -82,10 +82,10 @@ pub struct Size {
 
 impl Arena {
     /// A free lock and an empty log, all of it touched.
-    pub fn new(plan: &MutexPlan, size: Size, stop: Arc<Stop>) -> io::Result<Arena> {
+    pub fn new(plan: &MutexPlan, size: ArenaSize, stop: Arc<Stop>) -> io::Result<Arena> {
         let round_times = (0..ROUNDS.min(size.log)).map(|_| AtomicI64::new(0)).collect();
         Ok(Arena {
-            lock: Lock::new(plan.lock)?,
+            lock: FixedLock::new(plan.lock)?,
             threads: size.threads,
             protected: Protected {
                 sum: UnsafeCell::new(0.0),
@@ -93,7 +93,7 @@ impl Arena {
                 longest_run: UnsafeCell::new((0, 0)),
                 acquisitions: AtomicU64::new(0),
             },
-            log: (0..size.log.max(1)).map(|_| Entry::default()).collect(),
+            log: (0..size.log.max(1)).map(|_| Acquisition::default()).collect(),
             arrived: AtomicU32::new(0),
             generation: AtomicU32::new(0),
             ending: AtomicBool::new(false),
@@ -207,13 +207,14 @@ impl Arena {
 
     fn wake_all(&self, calls: &mut u64) {
         *calls += 1;
-        let _ = futex::wake(&self.generation, i32::MAX as u32, Scope::Private);
+        let _ = futex::wake(&self.generation, i32::MAX as u32, FutexScope::Private);
     }
 
     /// Sleeps for a while, or until the round has changed. False: it has already.
     fn sleep(&self, generation: u32, calls: &mut u64) -> bool {
         *calls += 1;
-        let slept = futex::wait(&self.generation, generation, Scope::Private, Some(&POLL_INTERVAL));
+        let slept =
+            futex::wait(&self.generation, generation, FutexScope::Private, Some(&POLL_INTERVAL));
         slept.err().and_then(|why| why.raw_os_error()) != Some(libc::EAGAIN)
     }
 

@@ -9,13 +9,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 const SPINS: u32 = 1 << 12;
 
 /// A lock at a fixed address, which identifies it to the kernel and libc.
-pub struct Lock {
+pub struct FixedLock {
     kind: LockKind,
-    raw: Box<Raw>,
+    raw: Box<RawLock>,
 }
 
 #[repr(align(128))]
-struct Raw {
+struct RawLock {
     mutex: UnsafeCell<libc::pthread_mutex_t>,
     spin: UnsafeCell<libc::pthread_spinlock_t>,
     rwlock: UnsafeCell<libc::pthread_rwlock_t>,
@@ -24,7 +24,7 @@ struct Raw {
     tickets: AtomicU64,
 }
 
-/// The distance of two tickets in [`Raw::tickets`].
+/// The distance of two tickets in [`RawLock::tickets`].
 const TICKET: u64 = 1 << 32;
 
 /// The result of a request for the lock.
@@ -40,9 +40,9 @@ pub enum Grant {
 
 // SAFETY: locks are made to be used by several threads at once; the cells are accessed only through
 // the functions of pthreads.
-unsafe impl Send for Lock {}
+unsafe impl Send for FixedLock {}
 // SAFETY: as above.
-unsafe impl Sync for Lock {}
+unsafe impl Sync for FixedLock {}
 
 fn checked(result: libc::c_int) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(result)) }
@@ -61,10 +61,10 @@ fn spin(mut is_mine: impl FnMut() -> bool, give_up: impl Fn() -> bool) -> bool {
     true
 }
 
-impl Lock {
+impl FixedLock {
     /// A free lock. Fails if libc does not have the kind.
-    pub fn new(kind: LockKind) -> io::Result<Lock> {
-        let raw = Box::new(Raw {
+    pub fn new(kind: LockKind) -> io::Result<FixedLock> {
+        let raw = Box::new(RawLock {
             mutex: UnsafeCell::new(libc::PTHREAD_MUTEX_INITIALIZER),
             // SAFETY: a pthread_spinlock_t is an integer; it is initialised below.
             spin: UnsafeCell::new(unsafe { std::mem::zeroed() }),
@@ -91,7 +91,7 @@ impl Lock {
             checked(libc::pthread_mutex_init(raw.mutex.get(), &attributes))?;
             libc::pthread_mutexattr_destroy(&mut attributes);
         }
-        Ok(Lock { kind, raw })
+        Ok(FixedLock { kind, raw })
     }
 
     /// Takes it, without a time limit.
@@ -149,7 +149,7 @@ impl Lock {
     }
 }
 
-impl Drop for Lock {
+impl Drop for FixedLock {
     fn drop(&mut self) {
         // SAFETY: initialised in `new`; no thread can use it any more. If it was given up, no
         // running thread holds it.
@@ -168,7 +168,7 @@ mod tests {
 
     #[test]
     fn a_ticket_counts_the_waiters_ahead_even_if_numbers_wrap() {
-        let lock = Lock::new(LockKind::Ticket).unwrap();
+        let lock = FixedLock::new(LockKind::Ticket).unwrap();
         let before = u64::from(u32::MAX - 1);
         lock.raw.tickets.store((before * TICKET) | before, Ordering::Relaxed);
         for _ in 0..4 {
@@ -197,7 +197,7 @@ mod tests {
     fn every_kind_of_lock_provides_mutual_exclusion() {
         use LockKind::*;
         for kind in [Normal, Pi, Robust, Adaptive, Spin, Ticket, Rwlock] {
-            let (lock, count) = (Lock::new(kind).unwrap(), AtomicU32::new(0));
+            let (lock, count) = (FixedLock::new(kind).unwrap(), AtomicU32::new(0));
             std::thread::scope(|scope| {
                 for _ in 0..3 {
                     scope.spawn(|| {
@@ -218,7 +218,7 @@ mod tests {
     #[test]
     fn a_spinning_thread_can_abandon_the_lock() {
         for kind in [LockKind::Spin, LockKind::Ticket] {
-            let lock = Lock::new(kind).unwrap();
+            let lock = FixedLock::new(kind).unwrap();
             assert_ne!(lock.lock(|| false), Grant::GivenUp);
             assert_eq!(lock.lock(|| true), Grant::GivenUp);
         }

@@ -2,8 +2,8 @@
 //! and the kernel's counts.
 
 use super::arena::{Arena, LOG, ROUNDS, tolerance};
-use super::segment::Segment;
-use super::{Outcome, Outcomes, Waits};
+use super::segment::MutexSegment;
+use super::{Outcomes, ThreadOutcome, Waits};
 use punctual_core::{
     Cell, Column, Fact, Figure, Finding, Nanos, Notes, Severity, Table, Tolerance, Validation,
 };
@@ -16,17 +16,17 @@ const WINDOW: usize = 100;
 const ROWS: usize = 40;
 
 /// The observer of all threads.
-pub struct Account {
+pub struct LockAccount {
     pub plan: MutexPlan,
     pub arena: Arc<Arena>,
-    pub segment: Arc<Segment>,
+    pub segment: Arc<MutexSegment>,
     pub names: Vec<String>,
     pub outcomes: Outcomes,
 }
 
-type Thread = (usize, Waits, Outcome);
+type LockThread = (usize, Waits, ThreadOutcome);
 
-impl Account {
+impl LockAccount {
     pub fn notes(&self) -> Notes {
         let mut outcomes =
             std::mem::take(&mut *self.outcomes.lock().unwrap_or_else(PoisonError::into_inner));
@@ -68,7 +68,7 @@ impl Account {
         ))
     }
 
-    fn additions(&self, outcomes: &[Thread]) -> Validation {
+    fn additions(&self, outcomes: &[LockThread]) -> Validation {
         let measured: u64 = outcomes.iter().map(|(_, waits, _)| waits.acquisitions).sum();
         let more: u64 = outcomes.iter().map(|(_, waits, _)| waits.unmeasured).sum();
         let source = "a plain counter behind the lock, which loses some where two threads hold it \
@@ -90,7 +90,7 @@ impl Account {
     }
 
     /// Two kernel counts of the same segment.
-    fn switches(&self, outcomes: &[Thread]) -> Validation {
+    fn switches(&self, outcomes: &[LockThread]) -> Validation {
         let counted = || outcomes.iter().filter_map(|(_, _, outcome)| outcome.counted.as_ref());
         let claimed = counted().map(|counted| counted.own_switches).sum();
         let by_perf: Result<u64, String> = match counted().count() == outcomes.len() {
@@ -131,7 +131,7 @@ impl Account {
         .collect()
     }
 
-    fn fairness(&self, outcomes: &[Thread]) -> Vec<Figure> {
+    fn fairness(&self, outcomes: &[LockThread]) -> Vec<Figure> {
         let each: Vec<u64> = outcomes.iter().map(|(_, waits, _)| waits.acquisitions).collect();
         let all: u64 = each.iter().sum();
         if all == 0 {
@@ -171,11 +171,11 @@ impl Account {
     }
 
     /// Futex calls and switches of the segment.
-    fn counts(&self, outcomes: &[Thread], notes: &mut Notes) {
+    fn counts(&self, outcomes: &[LockThread], notes: &mut Notes) {
         let counted = || outcomes.iter().filter_map(|(_, _, outcome)| outcome.counted.as_ref());
         let (rounds, ..) = self.segment.arena.integral();
         let taken = self.segment.arena.acquisitions();
-        let hold = Segment::shorter_hold(self.plan.hold)
+        let hold = MutexSegment::shorter_hold(self.plan.hold)
             .map_or(String::new(), |hold| format!(", the lock held for at most {hold}"));
         let each: Result<Vec<&[u64]>, String> =
             counted().map(|counted| counted.futex.as_deref().map_err(Clone::clone)).collect();
@@ -246,8 +246,8 @@ impl Account {
         }
     }
 
-    fn threads(&self, outcomes: &[Thread]) -> Table {
-        let row = |(me, waits, outcome): &Thread| {
+    fn threads(&self, outcomes: &[LockThread]) -> Table {
+        let row = |(me, waits, outcome): &LockThread| {
             let mean = waits.sum / waits.acquisitions.max(1) as i64;
             let slept = outcome.counted.as_ref().map(|counted| &counted.slept);
             let slept = slept.filter(|slept| slept.count > 0).map(|slept| slept.most_overtaken);
@@ -278,7 +278,7 @@ impl Account {
 
     /// The time from which others overtake a thread: during the measurement nothing shows when a
     /// thread that sleeps for a lock, or spins without a ticket, has requested it.
-    fn overtaken_since(&self, outcomes: &[Thread]) -> String {
+    fn overtaken_since(&self, outcomes: &[LockThread]) -> String {
         match self.plan.lock {
             LockKind::Ticket => "since the ticket was drawn".to_owned(),
             LockKind::Spin => "not known, nothing shows when the lock was requested".to_owned(),
@@ -429,7 +429,7 @@ fn jain(shares: &[u64]) -> f64 {
     if squares > 0.0 { sum * sum / (shares.len() as f64 * squares) } else { 1.0 }
 }
 
-fn gave_up(outcomes: &[Thread]) -> Option<Finding> {
+fn gave_up(outcomes: &[LockThread]) -> Option<Finding> {
     outcomes.iter().any(|(_, _, outcome)| outcome.gave_up).then(|| {
         let message =
             "threads spun for a lock whose owner did not get the CPU, and gave up at the end";
@@ -442,7 +442,7 @@ fn gave_up(outcomes: &[Thread]) -> Option<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Request;
+    use super::super::LockRequest;
     use super::super::lock::Grant;
     use super::*;
 
@@ -451,12 +451,12 @@ mod tests {
     #[test]
     fn acquisitions_before_a_request_do_not_overtake_it() {
         let plan = MutexPlan { terms: 64, ..MutexPlan::default() };
-        let size = super::super::arena::Size { threads: 3, log: 64, rounds: 1, rests: false };
+        let size = super::super::arena::ArenaSize { threads: 3, log: 64, rounds: 1, rests: false };
         let arena = Arc::new(Arena::new(&plan, size, Arc::default()).unwrap());
         (1..=10).for_each(|k| assert_eq!(arena.add(0.0, k * 10, (k % 2) as u32), k as u64 - 1));
         let number = arena.add(0.0, 110, 2);
         let mut waits = Waits::new();
-        let request = |begin| Request { asked: 0, number, begin, end: 110 };
+        let request = |begin| LockRequest { asked: 0, number, begin, end: 110 };
         assert_eq!(waits.note(&arena, request(45), Grant::Granted), 6, "those at 50 to 100");
         assert_eq!((waits.overtaken, waits.most_overtaken), (6, None));
         // A thread may be preempted before it draws a ticket; three were ahead, including the
@@ -465,8 +465,8 @@ mod tests {
         assert_eq!(drawn.note(&arena, request(5), Grant::Drawn { ahead: 3 }), 2);
         assert_eq!(drawn.note(&arena, request(5), Grant::Drawn { ahead: 0 }), 0);
         assert_eq!((drawn.overtaken, drawn.most_overtaken), (2, Some(2)));
-        let account = Account {
-            segment: Arc::new(Segment::new(&plan, 3).unwrap()),
+        let account = LockAccount {
+            segment: Arc::new(MutexSegment::new(&plan, 3).unwrap()),
             plan,
             arena,
             names: ["a", "b", "c"].map(str::to_owned).into(),

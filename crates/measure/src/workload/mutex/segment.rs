@@ -2,14 +2,14 @@
 //! of futex(2): with a tracepoint enabled, every system call is slower. In the second each thread
 //! queries the kernel around every wait for whether it slept.
 
-use super::arena::{Arena, LOG, ROUNDS, Size, now};
-use super::{Competitor, Requests, Waits};
-use crate::sink::Sink;
+use super::arena::{Arena, ArenaSize, LOG, ROUNDS, now};
+use super::{Competitor, RequestObserver, Waits};
+use crate::sink::SampleSink;
 use punctual_core::Nanos;
 use punctual_core::PerfEvent;
 use punctual_plan::kinds::MutexPlan;
-use punctual_record::perf::{Counter, Whom};
-use punctual_sys::futex::{self, Scope};
+use punctual_record::perf::{PerfCounter, Whom};
+use punctual_sys::futex::{self, FutexScope};
 use punctual_sys::usage::Usage;
 use std::io;
 use std::sync::Arc;
@@ -22,13 +22,13 @@ const WATCHED: i64 = 250_000_000;
 /// The maximum time for which the lock is held.
 const HOLD: i64 = 100_000;
 
-pub struct Segment {
+pub struct MutexSegment {
     pub arena: Arena,
     waits: Arena,
 }
 
 /// The counts of one thread.
-pub struct Counted {
+pub struct ThreadCounts {
     /// Calls of futex(2) before each round and at the end, without those of the barrier.
     pub futex: Result<Vec<u64>, String>,
     /// Context switches, by perf and by the kernel's own count.
@@ -52,13 +52,13 @@ pub struct FutexWaits {
     pub most_overtaken: u64,
 }
 
-impl Sink for FutexWaits {
+impl SampleSink for FutexWaits {
     fn put(&mut self, begin: i64, end: i64, _: u32) {
         std::hint::black_box(end - begin);
     }
 }
 
-impl Requests for FutexWaits {
+impl RequestObserver for FutexWaits {
     fn request(&mut self) {
         self.before = Usage::of_this_thread();
     }
@@ -81,20 +81,20 @@ impl FutexWaits {
 }
 
 /// Reads a counter at the beginning of each round.
-struct Rounds<'a> {
-    futex: Option<&'a Counter>,
+struct CountedRounds<'a> {
+    futex: Option<&'a PerfCounter>,
     /// Limited to the reserved room.
     calls: Vec<u64>,
     error: Option<io::Error>,
 }
 
-impl Sink for Rounds<'_> {
+impl SampleSink for CountedRounds<'_> {
     fn put(&mut self, begin: i64, end: i64, _: u32) {
         std::hint::black_box(end - begin);
     }
 }
 
-impl Requests for Rounds<'_> {
+impl RequestObserver for CountedRounds<'_> {
     fn round(&mut self, rounds: u64, barrier_calls: u64) {
         let Some(futex) = self.futex else { return };
         if rounds as usize != self.calls.len() || self.calls.len() == self.calls.capacity() {
@@ -107,25 +107,25 @@ impl Requests for Rounds<'_> {
     }
 }
 
-impl Segment {
-    pub fn new(plan: &MutexPlan, threads: usize) -> io::Result<Segment> {
-        let size = |log| Size { threads, log, rounds: 0, rests: false };
-        Ok(Segment {
+impl MutexSegment {
+    pub fn new(plan: &MutexPlan, threads: usize) -> io::Result<MutexSegment> {
+        let size = |log| ArenaSize { threads, log, rounds: 0, rests: false };
+        Ok(MutexSegment {
             arena: Arena::new(plan, size(1), Arc::default())?,
             waits: Arena::new(plan, size(LOG), Arc::default())?,
         })
     }
 
     /// Contends again, in the calling thread, while all others do so too.
-    pub(super) fn count(&self, who: &Competitor) -> Counted {
-        let futex = Counter::tracepoint("syscalls", "sys_enter_futex", Whom::ThisThread);
-        let switches = Counter::of(&PerfEvent::CONTEXT_SWITCHES, Whom::ThisThread);
+    pub(super) fn count(&self, who: &Competitor) -> ThreadCounts {
+        let futex = PerfCounter::tracepoint("syscalls", "sys_enter_futex", Whom::ThisThread);
+        let switches = PerfCounter::of(&PerfEvent::CONTEXT_SWITCHES, Whom::ThisThread);
         let measured = who.arena.rounds().clamp(1, ROUNDS as u64);
         self.arena.end_after(measured);
         self.arena.end_at(now() + TIME);
         let mut waits = Waits::new();
         let calls = Vec::with_capacity(measured as usize + 1);
-        let mut each = Rounds { futex: futex.as_ref().ok(), calls, error: None };
+        let mut each = CountedRounds { futex: futex.as_ref().ok(), calls, error: None };
         let mut rounds = who.rounds(&self.arena, &mut waits, &mut each);
         (rounds.hold, rounds.limit, rounds.left) = (rounds.hold.min(HOLD), i64::MAX, u64::MAX);
         let own = || {
@@ -134,16 +134,16 @@ impl Segment {
         };
         let both = || futex.iter().chain(&switches);
         let outer = own();
-        both().for_each(Counter::enable);
+        both().for_each(PerfCounter::enable);
         let before = own();
         probe();
         rounds.run(who.plan.terms, who.plan.sums);
         let barrier_calls = rounds.barrier_calls;
         let own_switches = own() - before;
-        both().for_each(Counter::disable);
+        both().for_each(PerfCounter::disable);
         let around = own() - outer - own_switches;
         let (mut calls, error) = (each.calls, each.error);
-        let read = |counter: Counter| counter.read().map_err(|why| why.to_string());
+        let read = |counter: PerfCounter| counter.read().map_err(|why| why.to_string());
         let futex = futex.and_then(read).and_then(|all| match (all, error) {
             (0, _) => Err("the tracepoint syscalls:sys_enter_futex stayed off".to_owned()),
             (_, Some(why)) => Err(why.to_string()),
@@ -153,7 +153,7 @@ impl Segment {
             }
         });
         let switches = switches.and_then(read);
-        Counted { futex, switches, own_switches, around, slept: self.watch(who) }
+        ThreadCounts { futex, switches, own_switches, around, slept: self.watch(who) }
     }
 
     /// The same, while the thread's own counts are read around each wait.
@@ -177,7 +177,7 @@ const PROBES: u64 = 1;
 
 /// A call of futex(2) that wakes no thread.
 fn probe() {
-    let _ = futex::wake(&AtomicU32::new(0), 1, Scope::Private);
+    let _ = futex::wake(&AtomicU32::new(0), 1, FutexScope::Private);
 }
 
 #[cfg(test)]

@@ -30,7 +30,7 @@ pub struct TcpCounts {
 }
 
 /// The task's end, and the server.
-pub struct Line {
+pub struct NetworkLine {
     file: File,
     is_tcp: bool,
     is_stream: bool,
@@ -49,16 +49,16 @@ pub struct Line {
 
 /// Why there is no message.
 #[derive(Debug)]
-pub enum Missing {
+pub enum NoMessage {
     /// A datagram did not come.
     Lost,
     Stopped,
     Broken(io::Error),
 }
 
-impl Line {
+impl NetworkLine {
     /// Starts the server and connects to it. The error names the cause.
-    pub fn open(plan: &NetioPlan) -> Result<Line, String> {
+    pub fn open(plan: &NetioPlan) -> Result<NetworkLine, String> {
         let (ours, theirs, addresses) = match plan.transport {
             Transport::Tcp => tcp(plan.port)?,
             Transport::Udp => udp(plan.port)?,
@@ -72,7 +72,7 @@ impl Line {
         let (is_tcp, is_stream) =
             (plan.transport == Transport::Tcp, plan.transport != Transport::Udp);
         let ended = Arc::new(AtomicBool::new(false));
-        let server = Server {
+        let server = NetworkServer {
             file: File::from(theirs),
             is_stream,
             answer: pattern(plan.message.get() as usize),
@@ -99,7 +99,7 @@ impl Line {
             .spawn(body)
             .map_err(|why| format!("no server thread: {why}"))?;
         let (file, server) = (File::from(ours), Some(server));
-        Ok(Line {
+        Ok(NetworkLine {
             file,
             is_tcp,
             is_stream,
@@ -116,16 +116,16 @@ impl Line {
 
     /// Requests the next message.
     #[inline(always)]
-    pub fn send(&mut self) -> Result<(), Missing> {
+    pub fn send(&mut self) -> Result<(), NoMessage> {
         self.number += 1;
         let request = self.number.to_ne_bytes();
         loop {
             self.calls += 1;
             match self.file.write(&request) {
                 Ok(REQUEST) => break,
-                Ok(_) => return Err(Missing::Broken(ErrorKind::WriteZero.into())),
+                Ok(_) => return Err(NoMessage::Broken(ErrorKind::WriteZero.into())),
                 Err(why) if why.kind() == ErrorKind::Interrupted => {}
-                Err(why) => return Err(Missing::Broken(why)),
+                Err(why) => return Err(NoMessage::Broken(why)),
             }
         }
         self.sent += REQUEST as u64;
@@ -138,12 +138,12 @@ impl Line {
         &mut self,
         message: &mut [u8],
         is_stopped: impl Fn() -> bool,
-    ) -> Result<(), Missing> {
+    ) -> Result<(), NoMessage> {
         let mut have = 0;
         while have < message.len() {
             self.calls += 1;
             match self.file.read(&mut message[have..]) {
-                Ok(0) => return Err(Missing::Broken(ErrorKind::UnexpectedEof.into())),
+                Ok(0) => return Err(NoMessage::Broken(ErrorKind::UnexpectedEof.into())),
                 Ok(bytes) => {
                     self.received += bytes as u64;
                     // A datagram of the previous request that came too late.
@@ -155,13 +155,13 @@ impl Line {
                     if matches!(why.kind(), ErrorKind::Interrupted | ErrorKind::WouldBlock) =>
                 {
                     if is_stopped() {
-                        return Err(Missing::Stopped);
+                        return Err(NoMessage::Stopped);
                     }
                     if !self.is_stream && why.kind() == ErrorKind::WouldBlock {
-                        return Err(Missing::Lost);
+                        return Err(NoMessage::Lost);
                     }
                 }
-                Err(why) => return Err(Missing::Broken(why)),
+                Err(why) => return Err(NoMessage::Broken(why)),
             }
         }
         Ok(())
@@ -217,7 +217,7 @@ impl Line {
     }
 }
 
-impl Drop for Line {
+impl Drop for NetworkLine {
     fn drop(&mut self) {
         self.ended.store(true, Ordering::Release);
         // SAFETY: shutdown takes only numbers; its effect on a connection that is about to be
@@ -307,14 +307,14 @@ fn begins_with(answer: &[u8], number: u64) -> bool {
     answer.iter().zip(number.to_ne_bytes()).all(|(have, wanted)| *have == wanted)
 }
 
-struct Server {
+struct NetworkServer {
     file: File,
     is_stream: bool,
     answer: Vec<u8>,
     ended: Arc<AtomicBool>,
 }
 
-impl Server {
+impl NetworkServer {
     /// Answers until the task has ended; returns the number of answers.
     fn serve(mut self) -> u64 {
         let mut answered = 0;
@@ -364,7 +364,7 @@ mod tests {
                 message: punctual_core::Bytes(message as u64),
                 ..NetioPlan::default()
             };
-            let mut line = Line::open(&plan).unwrap();
+            let mut line = NetworkLine::open(&plan).unwrap();
             let mut bytes = vec![0; message];
             let mut expected = pattern(message);
             for round in 1..=5 {
@@ -384,7 +384,7 @@ mod tests {
         let taken = TcpListener::bind(local(0)).unwrap();
         let port = taken.local_addr().unwrap().port();
         let plan = NetioPlan { port, ..NetioPlan::default() };
-        let why = Line::open(&plan).err().unwrap();
+        let why = NetworkLine::open(&plan).err().unwrap();
         assert!(why.contains(&port.to_string()) && why.contains("another program has it"), "{why}");
     }
 }

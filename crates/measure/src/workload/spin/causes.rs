@@ -7,13 +7,13 @@
 //! (SMI), hardware, or the hypervisor did.
 
 use punctual_core::{CauseKind, CpuSet, Nanos};
-use punctual_record::gaps::{Gaps, Served};
-use punctual_record::perf::{GROUP_MAX, Group, Whom};
+use punctual_record::gaps::{ServedGaps, ThreadGaps};
+use punctual_record::perf::{GROUP_MAX, TracepointGroup, Whom};
 use punctual_sys::attributes;
 
 /// The cause of a gap.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Cause {
+pub enum GapCause {
     Task = 0,
     /// A softirq ran, and no other task.
     Softirq = 1,
@@ -24,18 +24,23 @@ pub enum Cause {
     Unknown = 4,
 }
 
-impl Cause {
+impl GapCause {
     /// All causes, in numeric order.
-    pub const ALL: [Cause; 5] =
-        [Cause::Task, Cause::Softirq, Cause::Interrupt, Cause::Observer, Cause::Unknown];
+    pub const ALL: [GapCause; 5] = [
+        GapCause::Task,
+        GapCause::Softirq,
+        GapCause::Interrupt,
+        GapCause::Observer,
+        GapCause::Unknown,
+    ];
 
     pub fn words(self) -> &'static str {
         match self {
-            Cause::Task => "another task",
-            Cause::Softirq => CauseKind::Softirq.words(),
-            Cause::Interrupt => "interrupt",
-            Cause::Observer => "outside (firmware, hypervisor)",
-            Cause::Unknown => CauseKind::Unknown.words(),
+            GapCause::Task => "another task",
+            GapCause::Softirq => CauseKind::Softirq.words(),
+            GapCause::Interrupt => "interrupt",
+            GapCause::Observer => "outside (firmware, hypervisor)",
+            GapCause::Unknown => CauseKind::Unknown.words(),
         }
     }
 }
@@ -68,7 +73,7 @@ const NMI: usize = EVENTS.len() - 1;
 
 /// The counts since the last reading.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Counts {
+pub struct CausesCounts {
     pub switches: u64,
     pub softirqs: u64,
     pub interrupts: u64,
@@ -76,22 +81,24 @@ pub struct Counts {
     pub nmis: u64,
 }
 
-impl Counts {
+impl CausesCounts {
     /// An upper bound of the switches away from the spinning thread: each return takes another
     /// switch.
     pub fn departures(self) -> u64 {
         self.switches.div_ceil(2)
     }
     /// The cause of the gap with these counts.
-    pub fn cause(self) -> Cause {
+    pub fn cause(self) -> GapCause {
         match self {
-            Counts { switches: 1.., .. } => Cause::Task,
-            Counts { softirqs: 1.., .. } => Cause::Softirq,
-            Counts { interrupts: 1.., .. } | Counts { nmis: 1.., .. } => Cause::Interrupt,
-            _ => Cause::Observer,
+            CausesCounts { switches: 1.., .. } => GapCause::Task,
+            CausesCounts { softirqs: 1.., .. } => GapCause::Softirq,
+            CausesCounts { interrupts: 1.., .. } | CausesCounts { nmis: 1.., .. } => {
+                GapCause::Interrupt
+            }
+            _ => GapCause::Observer,
         }
     }
-    pub fn add(&mut self, more: Counts) {
+    pub fn add(&mut self, more: CausesCounts) {
         self.switches += more.switches;
         self.softirqs += more.softirqs;
         self.interrupts += more.interrupts;
@@ -101,47 +108,48 @@ impl Counts {
 
 /// The counts between two readings.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Seen {
-    pub counts: Counts,
+pub struct CountDeltas {
+    pub counts: CausesCounts,
     /// The CPU time of each cause, if the kernel reports it.
-    pub served: Option<Served>,
+    pub served: Option<ServedGaps>,
 }
 
 /// Entering and leaving a handler or a switch, including the tracepoints themselves, takes less
 /// than this. It is in none of the kernel's timestamps.
 const ENTERING: i64 = 10_000;
 
-impl Seen {
-    /// The parts of a gap, in the order of [`Cause::ALL`]; they add up to its length. Time without
+impl CountDeltas {
+    /// The parts of a gap, in the order of [`GapCause::ALL`]; they add up to its length. Time without
     /// any event of the operating system was taken from outside, even if an interrupt follows in
     /// the same gap: a tick that was due meanwhile always does.
-    pub fn parts(self, length: i64) -> [i64; Cause::ALL.len()] {
-        let mut parts = [0; Cause::ALL.len()];
+    pub fn parts(self, length: i64) -> [i64; GapCause::ALL.len()] {
+        let mut parts = [0; GapCause::ALL.len()];
         let Some(served) = self.served else {
             parts[self.counts.cause() as usize] = length;
             return parts;
         };
         let mut left = length;
         let had = [
-            (Cause::Task, served.task),
-            (Cause::Softirq, served.softirq),
-            (Cause::Interrupt, served.interrupt),
+            (GapCause::Task, served.task),
+            (GapCause::Softirq, served.softirq),
+            (GapCause::Interrupt, served.interrupt),
         ];
         for (cause, had) in had {
             parts[cause as usize] = had.clamp(0, left);
             left -= parts[cause as usize];
         }
-        let Counts { switches, softirqs, interrupts, nmis } = self.counts;
+        let CausesCounts { switches, softirqs, interrupts, nmis } = self.counts;
         let entered = (switches + softirqs + interrupts + nmis).min(1_000) as i64;
-        let whose = if left <= ENTERING * entered { self.counts.cause() } else { Cause::Observer };
+        let whose =
+            if left <= ENTERING * entered { self.counts.cause() } else { GapCause::Observer };
         parts[whose as usize] += left;
         parts
     }
 }
 
-pub fn largest(parts: &[i64; Cause::ALL.len()]) -> Cause {
-    let most = Cause::ALL.into_iter().max_by_key(|cause| parts[*cause as usize]);
-    most.unwrap_or(Cause::Unknown)
+pub fn largest(parts: &[i64; GapCause::ALL.len()]) -> GapCause {
+    let most = GapCause::ALL.into_iter().max_by_key(|cause| parts[*cause as usize]);
+    most.unwrap_or(GapCause::Unknown)
 }
 
 /// Steal time of a CPU so far, from /proc/stat, in steps of a tick (proc_stat(5)).
@@ -155,34 +163,35 @@ pub fn stolen(cpu: usize) -> Option<Nanos> {
 }
 
 /// The counters of a CPU.
-pub struct Causes {
-    group: Group,
+pub struct CpuCounters {
+    group: TracepointGroup,
     /// The CPU time of each cause, or why it is unknown.
-    pub gaps: Result<Gaps, String>,
-    served: Served,
+    pub gaps: Result<ThreadGaps, String>,
+    served: ServedGaps,
     /// The index in [`EVENTS`] of each member of the group.
     places: [Option<usize>; GROUP_MAX],
     last: [u64; GROUP_MAX],
 }
 
-impl Causes {
+impl CpuCounters {
     /// Opens them for the single CPU of a thread. The error is why gaps cannot be attributed.
-    pub fn open(cpus: &CpuSet) -> Result<Causes, String> {
+    pub fn open(cpus: &CpuSet) -> Result<CpuCounters, String> {
         let cpu = cpus.first().filter(|_| cpus.len() == 1);
         let cpu =
             cpu.ok_or("the thread may run on several CPUs: measure with `threads = \"per-cpu\"`")?;
-        let (group, places) = Group::tracepoints(&EVENTS, Whom::Cpu(cpu as u32))?;
+        let (group, places) = TracepointGroup::tracepoints(&EVENTS, Whom::Cpu(cpu as u32))?;
         let mut known = [None; GROUP_MAX];
         known.iter_mut().zip(places).for_each(|(known, place)| *known = Some(place));
         group.enable();
         let last = group.read();
-        let gaps = Gaps::start(cpu as u32, attributes::tid() as u32).map_err(|why| why.to_string());
-        let served = gaps.as_ref().map(Gaps::served).unwrap_or_default();
-        Ok(Causes { group, gaps, served, places: known, last })
+        let gaps =
+            ThreadGaps::start(cpu as u32, attributes::tid() as u32).map_err(|why| why.to_string());
+        let served = gaps.as_ref().map(ThreadGaps::served).unwrap_or_default();
+        Ok(CpuCounters { group, gaps, served, places: known, last })
     }
 
     /// The counts since the last call. A system call; no allocation.
-    pub fn since(&mut self) -> Seen {
+    pub fn since(&mut self) -> CountDeltas {
         let served = self.gaps.as_ref().ok().map(|gaps| {
             let now = gaps.served();
             let since = now - self.served;
@@ -190,7 +199,7 @@ impl Causes {
             since
         });
         let now = self.group.read();
-        let mut counts = Counts::default();
+        let mut counts = CausesCounts::default();
         for ((now, last), place) in now.iter().zip(&self.last).zip(&self.places) {
             let more = now.saturating_sub(*last);
             match place {
@@ -202,11 +211,11 @@ impl Causes {
             }
         }
         self.last = now;
-        Seen { counts, served }
+        CountDeltas { counts, served }
     }
 }
 
-impl Drop for Causes {
+impl Drop for CpuCounters {
     fn drop(&mut self) {
         self.group.disable();
     }
@@ -275,36 +284,36 @@ mod tests {
 
     #[test]
     fn a_gap_that_a_tick_follows_is_divided() {
-        let counts = Counts { softirqs: 1, interrupts: 1, ..Counts::default() };
+        let counts = CausesCounts { softirqs: 1, interrupts: 1, ..CausesCounts::default() };
         let of = |length, interrupt, softirq, task| {
-            let served = Some(Served { interrupt, softirq, task });
-            let parts = Seen { counts, served }.parts(length);
+            let served = Some(ServedGaps { interrupt, softirq, task });
+            let parts = CountDeltas { counts, served }.parts(length);
             assert_eq!(parts.iter().sum::<i64>(), length, "{parts:?}");
             (parts, largest(&parts))
         };
         // 4.2 ms in which the vCPU did not run, and the tick that was due meanwhile.
         let (parts, cause) = of(4_200_000, 6_000, 9_000, 0);
-        assert_eq!((parts, cause), ([0, 9_000, 6_000, 4_185_000, 0], Cause::Observer));
+        assert_eq!((parts, cause), ([0, 9_000, 6_000, 4_185_000, 0], GapCause::Observer));
         // A tick alone: its entry and exit belong to it.
         let (parts, cause) = of(21_000, 6_000, 9_000, 0);
-        assert_eq!((parts, cause), ([0, 15_000, 6_000, 0, 0], Cause::Softirq));
+        assert_eq!((parts, cause), ([0, 15_000, 6_000, 0, 0], GapCause::Softirq));
         // A long softirq is a softirq.
-        assert_eq!(of(900_000, 5_000, 890_000, 0).1, Cause::Softirq);
+        assert_eq!(of(900_000, 5_000, 890_000, 0).1, GapCause::Softirq);
         // The kernel's timestamps may begin before the gap does: no part is longer than the gap.
         assert_eq!(of(5_000, 6_000, 0, 0).0, [0, 0, 5_000, 0, 0]);
-        let undivided = Seen { counts, served: None }.parts(4_200_000);
-        assert_eq!(largest(&undivided), Cause::Softirq);
+        let undivided = CountDeltas { counts, served: None }.parts(4_200_000);
+        assert_eq!(largest(&undivided), GapCause::Softirq);
     }
 
     #[test]
     fn the_deepest_cause_names_the_gap() {
         let counts = |switches, softirqs, interrupts| {
-            Counts { switches, softirqs, interrupts, nmis: 0 }.cause()
+            CausesCounts { switches, softirqs, interrupts, nmis: 0 }.cause()
         };
-        assert_eq!(counts(2, 1, 1), Cause::Task);
-        assert_eq!(counts(0, 1, 1), Cause::Softirq);
-        assert_eq!(counts(0, 0, 3), Cause::Interrupt);
-        assert_eq!(counts(0, 0, 0), Cause::Observer);
+        assert_eq!(counts(2, 1, 1), GapCause::Task);
+        assert_eq!(counts(0, 1, 1), GapCause::Softirq);
+        assert_eq!(counts(0, 0, 3), GapCause::Interrupt);
+        assert_eq!(counts(0, 0, 0), GapCause::Observer);
     }
 
     #[test]

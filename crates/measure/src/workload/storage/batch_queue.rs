@@ -1,15 +1,15 @@
 //! Records on their way from the task to the writer: a lock-free ring of batches, filled by one
 //! thread and emptied by the other.
 
-use super::file::Record;
+use super::file::RecordBuffer;
 use std::cell::UnsafeCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 const BATCHES: usize = 8;
 
-struct Shared {
-    batches: Box<[UnsafeCell<Record>]>,
+struct SharedQueue {
+    batches: Box<[UnsafeCell<RecordBuffer>]>,
     /// Batches filled; changed only by the task.
     filled: AtomicUsize,
     /// Batches emptied; changed only by the writer.
@@ -19,12 +19,12 @@ struct Shared {
 
 // SAFETY: a batch belongs to the task from being emptied to being filled, and then to the writer;
 // the counters publish this with release and acquire, and each has one writer.
-unsafe impl Sync for Shared {}
+unsafe impl Sync for SharedQueue {}
 // SAFETY: nothing in it belongs to a thread.
-unsafe impl Send for Shared {}
+unsafe impl Send for SharedQueue {}
 
 pub struct BatchProducer {
-    shared: Arc<Shared>,
+    shared: Arc<SharedQueue>,
     record: usize,
     /// Bytes in the current batch.
     held: usize,
@@ -32,14 +32,15 @@ pub struct BatchProducer {
     pub dropped: u64,
 }
 
-pub struct BatchConsumer(Arc<Shared>);
+pub struct BatchConsumer(Arc<SharedQueue>);
 
 /// A queue for batches of `batch` records of `record` bytes.
 pub fn batch_queue(record: usize, batch: usize) -> (BatchProducer, BatchConsumer) {
-    let batches = (0..BATCHES).map(|_| UnsafeCell::new(Record::new(record * batch))).collect();
+    let batches =
+        (0..BATCHES).map(|_| UnsafeCell::new(RecordBuffer::new(record * batch))).collect();
     let (filled, emptied, closed) =
         (AtomicUsize::new(0), AtomicUsize::new(0), AtomicBool::new(false));
-    let shared = Arc::new(Shared { batches, filled, emptied, closed });
+    let shared = Arc::new(SharedQueue { batches, filled, emptied, closed });
     (
         BatchProducer { shared: Arc::clone(&shared), record, held: 0, dropped: 0 },
         BatchConsumer(shared),

@@ -2,7 +2,7 @@
 //! reading of the clock between the steps.
 
 use crate::workload::io_uring::Uring;
-use crate::workload::measurement_loop::Ticks;
+use crate::workload::measurement_loop::LoopClock;
 use punctual_plan::kinds::{Forcing, StorageMode, StoragePlan};
 use punctual_sys::check;
 use std::ffi::CString;
@@ -51,7 +51,7 @@ enum Force {
 
 /// A step of a record that failed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Step {
+pub enum FailedStep {
     Open,
     Write,
     Force,
@@ -60,14 +60,14 @@ pub enum Step {
 
 /// Counts of written and failed records.
 #[derive(Clone, Copy, Default, Debug)]
-pub struct Count {
+pub struct RecordCounts {
     pub records: u64,
     /// Bytes that the kernel accepted.
     pub bytes: u64,
     /// Records with a failed step.
     pub failed: u64,
     /// The last of them: the step, and errno (0: fewer bytes were accepted than given).
-    pub last: Option<(Step, i32)>,
+    pub last: Option<(FailedStep, i32)>,
     /// The number of restarts of the file.
     pub restarts: u64,
 }
@@ -83,11 +83,11 @@ pub struct RecordFile {
     offset: u64,
     /// The highest offset written to.
     pub end: u64,
-    pub count: Count,
+    pub count: RecordCounts,
 }
 
 /// The readings of the clock: before, opened, written, forced, closed.
-pub type Stamps = [i64; 5];
+pub type WriteStamps = [i64; 5];
 
 impl RecordFile {
     pub fn new(file: File, plan: &StoragePlan) -> Result<RecordFile, String> {
@@ -122,7 +122,7 @@ impl RecordFile {
             limit,
             offset: 0,
             end: 0,
-            count: Count::default(),
+            count: RecordCounts::default(),
         })
     }
 
@@ -151,7 +151,7 @@ impl RecordFile {
     /// Failed steps are counted, and the others are done; `None` if there was no open file to write
     /// to.
     #[inline(always)]
-    pub fn write(&mut self, ticks: &impl Ticks, record: &[u8]) -> Option<Stamps> {
+    pub fn write(&mut self, ticks: &impl LoopClock, record: &[u8]) -> Option<WriteStamps> {
         self.count.records += 1;
         let length = record.len() as u64;
         if self.offset + length > self.limit {
@@ -164,7 +164,7 @@ impl RecordFile {
         let fd = unsafe { libc::open(self.path.as_ptr(), self.flags) };
         if fd < 0 {
             self.count.failed += 1;
-            self.count.last = Some((Step::Open, errno()));
+            self.count.last = Some((FailedStep::Open, errno()));
             return None;
         }
         let opened = ticks.now();
@@ -189,7 +189,7 @@ impl RecordFile {
             },
         };
         if taken < 0 {
-            failed = Some((Step::Write, errno()));
+            failed = Some((FailedStep::Write, errno()));
         }
         let written = ticks.now();
         let forced = match &mut self.force {
@@ -207,26 +207,26 @@ impl RecordFile {
                 let [write, fsync] = uring.wait_for_both();
                 taken = write.into();
                 if write < 0 {
-                    failed = Some((Step::Write, -write));
+                    failed = Some((FailedStep::Write, -write));
                 } else if fsync < 0 {
-                    failed = Some((Step::Force, -fsync));
+                    failed = Some((FailedStep::Force, -fsync));
                 }
                 0
             }
         };
         if forced < 0 {
-            failed = failed.or(Some((Step::Force, errno())));
+            failed = failed.or(Some((FailedStep::Force, errno())));
         }
         // Without forcing there is nothing between the two readings, and the second is omitted.
         let safe = if matches!(self.force, Force::Nothing) { written } else { ticks.now() };
         // SAFETY: the descriptor is this function's own.
         if unsafe { libc::close(fd) } < 0 {
-            failed = failed.or(Some((Step::Close, errno())));
+            failed = failed.or(Some((FailedStep::Close, errno())));
         }
         let closed = ticks.now();
         let taken = taken.max(0) as u64;
         if taken < length {
-            failed = failed.or(Some((Step::Write, 0)));
+            failed = failed.or(Some((FailedStep::Write, 0)));
         }
         self.count.bytes += taken;
         self.offset += taken;
@@ -246,7 +246,7 @@ impl RecordFile {
     }
 
     /// Writes one record, so that errors are reported before the measurement.
-    pub fn try_once(&mut self, ticks: &impl Ticks, record: &[u8]) -> Result<(), String> {
+    pub fn try_once(&mut self, ticks: &impl LoopClock, record: &[u8]) -> Result<(), String> {
         self.write(ticks, record);
         let result = match self.count.last {
             None => Ok(()),
@@ -257,7 +257,7 @@ impl RecordFile {
     }
 
     pub fn forget(&mut self) {
-        self.count = Count::default();
+        self.count = RecordCounts::default();
     }
 }
 
@@ -282,12 +282,12 @@ fn errno() -> i32 {
 }
 
 /// The failed step, the reason, and the remedy.
-pub fn words((step, errno): (Step, i32)) -> String {
+pub fn words((step, errno): (FailedStep, i32)) -> String {
     let what = match step {
-        Step::Open => "open",
-        Step::Write => "write",
-        Step::Force => "forcing to the disk",
-        Step::Close => "close",
+        FailedStep::Open => "open",
+        FailedStep::Write => "write",
+        FailedStep::Force => "forcing to the disk",
+        FailedStep::Close => "close",
     };
     let why = if errno == 0 {
         "fewer bytes were taken".to_owned()
@@ -311,14 +311,14 @@ pub fn words((step, errno): (Step, i32)) -> String {
 }
 
 /// Memory to write from, aligned for O_DIRECT, all of it touched.
-pub struct Record {
+pub struct RecordBuffer {
     memory: Vec<u8>,
     begin: usize,
     length: usize,
 }
 
-impl Record {
-    pub fn new(length: usize) -> Record {
+impl RecordBuffer {
+    pub fn new(length: usize) -> RecordBuffer {
         let mut memory = vec![0u8; length + ALIGNMENT];
         // A pattern that no file system compresses away or stores as a hole.
         let mut state = 0x9e37_79b9_7f4a_7c15u64;
@@ -329,7 +329,7 @@ impl Record {
             *byte = (state >> 56) as u8;
         }
         let begin = memory.as_ptr().align_offset(ALIGNMENT).min(ALIGNMENT);
-        Record { memory, begin, length }
+        RecordBuffer { memory, begin, length }
     }
 
     #[inline(always)]
@@ -377,7 +377,7 @@ pub fn opened(directory: &Path) -> Result<File, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workload::simulated::Simulated;
+    use crate::workload::simulated::SteppedClock;
     use punctual_core::Bytes;
 
     fn record_file(mode: StorageMode, forcing: Forcing) -> RecordFile {
@@ -388,7 +388,7 @@ mod tests {
     #[test]
     fn a_storage_step_lasts_between_two_clock_readings() {
         let stamps = |mode, forcing| {
-            record_file(mode, forcing).write(&Simulated::default(), b"a record").unwrap()
+            record_file(mode, forcing).write(&SteppedClock::default(), b"a record").unwrap()
         };
         // Nothing is forced: it has no reading.
         assert_eq!(stamps(StorageMode::Direct, Forcing::Fsync), [5, 10, 15, 15, 20]);
@@ -398,11 +398,11 @@ mod tests {
     #[test]
     fn the_file_is_restarted_before_it_exceeds_its_limit() {
         let mut file = record_file(StorageMode::Direct, Forcing::Fsync);
-        let ticks = Simulated::default();
+        let ticks = SteppedClock::default();
         for byte in [1u8, 2, 3] {
             file.write(&ticks, &[byte; 100]).unwrap();
         }
-        let Count { records, bytes, failed, restarts, .. } = file.count;
+        let RecordCounts { records, bytes, failed, restarts, .. } = file.count;
         assert_eq!((records, bytes, failed, restarts), (3, 300, 0, 1));
         assert_eq!((file.end, file.size().unwrap()), (200, 200));
         assert_eq!(file.read_last(100).unwrap(), [3; 100]);
@@ -412,8 +412,8 @@ mod tests {
     fn a_failed_open_is_counted_but_yields_no_sample() {
         let mut file = record_file(StorageMode::Direct, Forcing::Fsync);
         file.path = c"/no/such/file".into();
-        assert_eq!(file.write(&Simulated::default(), b"a record"), None);
-        assert_eq!(file.count.last, Some((Step::Open, libc::ENOENT)));
+        assert_eq!(file.write(&SteppedClock::default(), b"a record"), None);
+        assert_eq!(file.count.last, Some((FailedStep::Open, libc::ENOENT)));
         assert_eq!((file.count.records, file.count.failed, file.count.bytes), (1, 1, 0));
     }
 
@@ -421,8 +421,8 @@ mod tests {
     fn a_failed_write_does_not_advance_the_file_offset() {
         let mut file = record_file(StorageMode::Direct, Forcing::Fsync);
         file.flags = libc::O_RDONLY | libc::O_CLOEXEC;
-        assert!(file.write(&Simulated::default(), b"a record").is_some());
-        assert_eq!(file.count.last, Some((Step::Write, libc::EBADF)));
+        assert!(file.write(&SteppedClock::default(), b"a record").is_some());
+        assert_eq!(file.count.last, Some((FailedStep::Write, libc::EBADF)));
         assert_eq!((file.offset, file.end, file.count.failed), (0, 0, 1));
     }
 }

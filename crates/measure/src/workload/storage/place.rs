@@ -18,7 +18,7 @@ pub struct FileSystem {
     pub options: String,
 }
 
-pub struct Place {
+pub struct StoragePlace {
     /// The requested directory.
     directory: PathBuf,
     pub file_system: FileSystem,
@@ -36,8 +36,8 @@ pub struct DeviceCounts {
     pub flushes: Option<u64>,
 }
 
-impl Place {
-    pub fn of(file: &File, directory: &Path) -> Place {
+impl StoragePlace {
+    pub fn of(file: &File, directory: &Path) -> StoragePlace {
         let file_system = mount_of(file).unwrap_or_default();
         let metadata = file.metadata().ok();
         let own = metadata.map(|metadata| split(metadata.dev()));
@@ -45,7 +45,7 @@ impl Place {
         let mounted = fs::metadata(&file_system.source).ok().map(|metadata| split(metadata.rdev()));
         let device =
             [own, mounted].into_iter().flatten().find(|device| device_counts(*device).is_some());
-        Place { directory: directory.to_owned(), file_system, device }
+        StoragePlace { directory: directory.to_owned(), file_system, device }
     }
 
     /// Whether the file system is in memory, where nothing can be forced to a disk.

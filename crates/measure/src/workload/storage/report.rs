@@ -1,9 +1,9 @@
 //! Compares written data with the kernel's counts, and reports failures.
 
-use super::file::{Record, RecordFile, words};
+use super::file::{RecordBuffer, RecordFile, words};
 use crate::workload::measurement_loop::Monotonic;
 use punctual_core::{Fact, Figure, Finding, Notes, Severity, Tolerance, Validation};
-use punctual_record::perf::{Counter, Whom};
+use punctual_record::perf::{PerfCounter, Whom};
 
 /// Records written while the kernel counts the calls: few, because forcing may take long.
 const COUNTED: u64 = 8;
@@ -109,7 +109,7 @@ pub fn collected(notes: &mut Notes, subject: &str, held: u64, dropped: u64) {
 
 /// Further records, while the kernel counts this thread's calls: counting slows every call, so it
 /// is not done during the measurement.
-pub fn calls(record_file: &mut RecordFile, record: &Record) -> Vec<Validation> {
+pub fn calls(record_file: &mut RecordFile, record: &RecordBuffer) -> Vec<Validation> {
     let source =
         |call: &str| format!("perf_event_open: tracepoint syscalls:sys_enter_{call}, this thread");
     let explanation = format!("{COUNTED} records more, after the measured ones");
@@ -118,8 +118,11 @@ pub fn calls(record_file: &mut RecordFile, record: &Record) -> Vec<Validation> {
         // Seen once in thousands of runs: a tracepoint that other processes disable and enable at
         // the same time stays disabled.
         for _ in 0..3 {
-            let counter =
-                Counter::tracepoint("syscalls", &format!("sys_enter_{call}"), Whom::ThisThread)?;
+            let counter = PerfCounter::tracepoint(
+                "syscalls",
+                &format!("sys_enter_{call}"),
+                Whom::ThisThread,
+            )?;
             counter.enable();
             for _ in 0..COUNTED {
                 record_file.write(&Monotonic, record.bytes());

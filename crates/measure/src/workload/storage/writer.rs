@@ -1,11 +1,11 @@
 //! The thread that writes the collected records, a batch at a time, each a sample of `safe-write`.
 
 use super::batch_queue::BatchConsumer;
-use super::file::{Record, RecordFile, written_by_this_thread};
+use super::file::{RecordBuffer, RecordFile, written_by_this_thread};
 use super::report;
 use crate::ring::Producer;
 use crate::stop::Stop;
-use crate::workload::measurement_loop::{Monotonic, Ticks};
+use crate::workload::measurement_loop::{LoopClock, Monotonic};
 use punctual_core::{Notes, Policy};
 use punctual_sys::attributes::{self, Scheduling, current_cpu};
 use std::io;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{Builder, JoinHandle, Thread};
 
-pub struct Writer {
+pub struct StorageWriter {
     pub record_file: RecordFile,
     pub batches: BatchConsumer,
     pub bytes: usize,
@@ -24,19 +24,19 @@ pub struct Writer {
     pub records: Arc<AtomicU64>,
 }
 
-pub struct Running {
+pub struct RunningWriter {
     handle: JoinHandle<Notes>,
 }
 
-impl Running {
+impl RunningWriter {
     /// Starts it, with time-sharing scheduling, on the CPUs of the caller.
-    pub fn start(writer: Writer, producer: Producer) -> io::Result<Running> {
+    pub fn start(writer: StorageWriter, producer: Producer) -> io::Result<RunningWriter> {
         let body = move || {
             // It may have the caller's real-time policy; giving that up needs no permission.
             let _ = attributes::set_scheduling(0, &Scheduling::new(Policy::Other, None));
             writer.run(producer)
         };
-        Ok(Running { handle: Builder::new().name("writer".into()).spawn(body)? })
+        Ok(RunningWriter { handle: Builder::new().name("writer".into()).spawn(body)? })
     }
 
     /// The thread to unpark when a batch is full.
@@ -51,7 +51,7 @@ impl Running {
     }
 }
 
-impl Writer {
+impl StorageWriter {
     fn run(mut self, mut producer: Producer) -> Notes {
         let before = written_by_this_thread();
         loop {
@@ -77,7 +77,9 @@ impl Writer {
         drop(producer);
         let after = written_by_this_thread();
         let mut notes = report::of(&mut self.record_file, &self.subject, before, after);
-        notes.validations.extend(report::calls(&mut self.record_file, &Record::new(self.bytes)));
+        notes
+            .validations
+            .extend(report::calls(&mut self.record_file, &RecordBuffer::new(self.bytes)));
         notes
     }
 }

@@ -1,7 +1,7 @@
 //! Compares the ring's own counts with the kernel's, and reports the indirect cost of switches.
 
-use super::shared_memory::SharedMemory;
-use super::{Lane, Leader, now, walks};
+use super::shared_memory::SwitchMemory;
+use super::{Leader, SizeLane, now, walks};
 use crate::stop::Stop;
 use crate::workload::clock_cost;
 use crate::workload::measurement_loop::Monotonic;
@@ -9,7 +9,7 @@ use punctual_core::PerfEvent;
 use punctual_core::{
     Cell, Column, CpuSet, Fact, Figure, Finding, Notes, Severity, Table, Tolerance, Validation,
 };
-use punctual_record::perf::{Counter, Whom};
+use punctual_record::perf::{PerfCounter, Whom};
 use std::io;
 use std::sync::atomic::Ordering;
 
@@ -36,8 +36,9 @@ pub struct SwitchCounts {
     whole: bool,
 }
 
-fn sums(shared_memory: &SharedMemory) -> (u64, u64) {
-    let sum = |pick: fn(&super::shared_memory::Slot) -> u64| shared_memory.slots().map(pick).sum();
+fn sums(shared_memory: &SwitchMemory) -> (u64, u64) {
+    let sum =
+        |pick: fn(&super::shared_memory::RingTask) -> u64| shared_memory.slots().map(pick).sum();
     (
         sum(|slot| slot.parks.load(Ordering::Relaxed)),
         sum(|slot| slot.strays.load(Ordering::Relaxed)),
@@ -53,7 +54,7 @@ impl SwitchCounts {
         }
     }
     /// Starts counting.
-    pub fn begin(&mut self, shared_memory: &SharedMemory) {
+    pub fn begin(&mut self, shared_memory: &SwitchMemory) {
         (self.rounds, self.spare, self.rests) = (0, 0, 0);
         (self.parks, self.strays) = sums(shared_memory);
         self.own_strays = shared_memory.slot(0).strays.load(Ordering::Relaxed);
@@ -62,7 +63,7 @@ impl SwitchCounts {
             .zip(shared_memory.slots())
             .for_each(|(count, slot)| *count = slot.counted());
     }
-    pub fn end(&mut self, shared_memory: &SharedMemory) {
+    pub fn end(&mut self, shared_memory: &SwitchMemory) {
         let (parks, strays) = sums(shared_memory);
         (self.parks, self.strays) = (parks - self.parks, strays - self.strays);
         let own = shared_memory.slot(0).strays.load(Ordering::Relaxed);
@@ -189,7 +190,7 @@ fn own_counts(leader: &Leader) -> Validation {
 }
 
 /// Some hand-overs while perf counts.
-struct Segment {
+struct SwitchSegment {
     hand_overs: u64,
     strays: u64,
     all: Fact<u64>,
@@ -199,7 +200,7 @@ struct Segment {
     table: Table,
 }
 
-impl Segment {
+impl SwitchSegment {
     fn validation(&self) -> Validation {
         let what = "context switches in a segment";
         let source = "perf_event_open: software event context-switches, each task of the ring";
@@ -227,21 +228,21 @@ impl Segment {
     }
 }
 
-fn segment(leader: &mut Leader) -> Segment {
+fn segment(leader: &mut Leader) -> SwitchSegment {
     let ring = std::sync::Arc::clone(&leader.ring);
     let tasks: Vec<i32> =
         ring.shared_memory.slots().map(|slot| slot.tid.load(Ordering::Acquire)).collect();
     let cpus = ring.places.iter().fold(CpuSet::new(), |all, one| all.union(one));
-    let of_tasks: Result<Vec<Counter>, String> = match tasks.len() {
+    let of_tasks: Result<Vec<PerfCounter>, String> = match tasks.len() {
         many if many > MOST_COUNTED => Err(format!("the ring has more than {MOST_COUNTED} tasks")),
         _ => tasks
             .iter()
-            .map(|tid| Counter::of(&PerfEvent::CONTEXT_SWITCHES, Whom::Thread(*tid)))
+            .map(|tid| PerfCounter::of(&PerfEvent::CONTEXT_SWITCHES, Whom::Thread(*tid)))
             .collect(),
     };
-    let of_cpus: Result<Vec<Counter>, String> = cpus
+    let of_cpus: Result<Vec<PerfCounter>, String> = cpus
         .iter()
-        .map(|cpu| Counter::of(&PerfEvent::CONTEXT_SWITCHES, Whom::Cpu(cpu as u32)))
+        .map(|cpu| PerfCounter::of(&PerfEvent::CONTEXT_SWITCHES, Whom::Cpu(cpu as u32)))
         .collect();
     let counters = || of_tasks.iter().chain(&of_cpus).flatten();
     let (begin, mut hand_overs) = (now(), 0);
@@ -249,20 +250,20 @@ fn segment(leader: &mut Leader) -> Segment {
     let woken = |leader: &mut Leader| leader.ring.unpark(&Stop::default()).is_ok();
     let mut whole = leader.book.counted().is_some()
         && woken(leader)
-        && leader.spare_round(super::Mode::Run).is_ok();
+        && leader.spare_round(super::TurnMode::Run).is_ok();
     let strays = sums(&ring.shared_memory).1;
-    counters().for_each(Counter::enable);
+    counters().for_each(PerfCounter::enable);
     while whole && hand_overs < COUNTED && now() - begin < COUNTING {
         whole = ring.round().is_ok();
         hand_overs += tasks.len() as u64;
     }
-    counters().for_each(Counter::disable);
+    counters().for_each(PerfCounter::disable);
     ring.shared_memory.set_parking(true);
-    let sum = |counters: &[Counter]| -> Result<u64, String> {
+    let sum = |counters: &[PerfCounter]| -> Result<u64, String> {
         counters.iter().map(|counter| counter.read().map_err(|why| why.to_string())).sum()
     };
     let ended = || Err("the ring ended before".to_owned());
-    let of = |counters: &Result<Vec<Counter>, String>, first: usize| match counters {
+    let of = |counters: &Result<Vec<PerfCounter>, String>, first: usize| match counters {
         _ if !whole => ended(),
         Ok(counters) => sum(&counters[..first.min(counters.len())]),
         Err(why) => Err(why.clone()),
@@ -303,11 +304,11 @@ fn segment(leader: &mut Leader) -> Segment {
         .zip(everything.ok())
         .filter(|_| one_cpu)
         .map(|(all, every)| every.saturating_sub(*all));
-    Segment { hand_overs, strays, all: Fact::from(all), others, one_cpu, table }
+    SwitchSegment { hand_overs, strays, all: Fact::from(all), others, one_cpu, table }
 }
 
 /// Direct and indirect cost by size of the working set, if there is any.
-fn working_sets(lanes: &[Lane], clock: i64) -> Option<Table> {
+fn working_sets(lanes: &[SizeLane], clock: i64) -> Option<Table> {
     lanes.iter().any(|lane| lane.size > 0).then_some(())?;
     let mut rows = Vec::new();
     for lane in lanes.iter().filter(|lane| lane.taken > 0) {

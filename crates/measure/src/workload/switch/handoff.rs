@@ -1,10 +1,10 @@
 //! The hand-over from one task to the next, and the wait for the turn.
 
-use super::shared_memory::{SharedMemory, Slot};
+use super::shared_memory::{RingTask, SwitchMemory};
 use punctual_core::Nanos;
 use punctual_plan::kinds::Mechanism;
 use punctual_sys::descriptor::eventfd;
-use punctual_sys::futex::{self, Scope};
+use punctual_sys::futex::{self, FutexScope};
 use punctual_sys::{clock, signals};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -25,7 +25,7 @@ pub struct HandoffMechanism {
     /// Its end to write to; the same for eventfds.
     to: Vec<OwnedFd>,
     /// The scope of the tasks' futex words.
-    scope: Scope,
+    scope: FutexScope,
     signals: libc::sigset_t,
 }
 
@@ -57,7 +57,7 @@ impl HandoffMechanism {
                 _ => {}
             }
         }
-        let scope = if processes { Scope::Shared } else { Scope::Private };
+        let scope = if processes { FutexScope::Shared } else { FutexScope::Private };
         let signals = signals::set_of(&[turn_signal()]);
         Ok(HandoffMechanism { mechanism, from, to, scope, signals })
     }
@@ -80,7 +80,7 @@ impl HandoffMechanism {
 
     /// Waits for the condition of a task's departure: with `sleep`, the next one's alarm has come.
     #[inline(always)]
-    pub fn before(&self, shared_memory: &SharedMemory, next: usize) {
+    pub fn before(&self, shared_memory: &SwitchMemory, next: usize) {
         if self.mechanism == Mechanism::Sleep {
             let due = shared_memory.slot(next).due.load(Ordering::Acquire) + READY.ns();
             while clock::read(libc::CLOCK_MONOTONIC) < due {}
@@ -88,7 +88,7 @@ impl HandoffMechanism {
     }
 
     #[inline(always)]
-    pub fn hand_over(&self, shared_memory: &SharedMemory, next: usize) {
+    pub fn hand_over(&self, shared_memory: &SwitchMemory, next: usize) {
         let slot = shared_memory.slot(next);
         match self.mechanism {
             Mechanism::Pipe => self.write(next, 1),
@@ -116,14 +116,14 @@ impl HandoffMechanism {
 
     /// Sets a task's word and wakes it.
     #[inline(always)]
-    pub fn wake(&self, slot: &Slot) {
+    pub fn wake(&self, slot: &RingTask) {
         slot.word.store(1, Ordering::Release);
         let _ = futex::wake(&slot.word, 1, self.scope);
     }
 
     /// Waits until its word is set, and clears it. False: the ring is broken.
     #[inline(always)]
-    fn wait_word(&self, shared_memory: &SharedMemory, slot: &Slot) -> bool {
+    fn wait_word(&self, shared_memory: &SwitchMemory, slot: &RingTask) -> bool {
         while slot.word.load(Ordering::Acquire) == 0 {
             let _ = futex::wait(&slot.word, 0, self.scope, None);
             if shared_memory.is_broken() {
@@ -136,7 +136,7 @@ impl HandoffMechanism {
 
     /// Waits for the turn of task `me`. False: the ring is broken, and the turn will not come.
     #[inline(always)]
-    pub fn wait(&self, shared_memory: &SharedMemory, me: usize) -> bool {
+    pub fn wait(&self, shared_memory: &SwitchMemory, me: usize) -> bool {
         let slot = shared_memory.slot(me);
         match self.mechanism {
             Mechanism::Pipe | Mechanism::Eventfd => {
@@ -179,9 +179,10 @@ impl HandoffMechanism {
 
     /// Waits for this task's turn: yields whenever it gets the CPU without it.
     #[inline(always)]
-    fn wait_turn(&self, shared_memory: &SharedMemory, me: usize) -> bool {
+    fn wait_turn(&self, shared_memory: &SwitchMemory, me: usize) -> bool {
         while shared_memory.turn() != me as u32 {
-            if shared_memory.is_broken() || shared_memory.mode() == super::shared_memory::Mode::End
+            if shared_memory.is_broken()
+                || shared_memory.mode() == super::shared_memory::TurnMode::End
             {
                 return !shared_memory.is_broken();
             }
@@ -200,7 +201,7 @@ impl HandoffMechanism {
 
     /// Waits for the end of the leader's rest.
     #[cold]
-    fn park(&self, shared_memory: &SharedMemory, me: usize) -> bool {
+    fn park(&self, shared_memory: &SwitchMemory, me: usize) -> bool {
         let slot = shared_memory.slot(me);
         slot.parks.fetch_add(1, Ordering::Relaxed);
         slot.parked.store(1, Ordering::Release);
@@ -211,7 +212,7 @@ impl HandoffMechanism {
     }
 
     /// The first wait of a task: mechanisms that park start parked.
-    pub fn first_wait(&self, shared_memory: &SharedMemory, me: usize) -> bool {
+    pub fn first_wait(&self, shared_memory: &SwitchMemory, me: usize) -> bool {
         if self.parks() {
             self.park(shared_memory, me) && self.wait_turn(shared_memory, me)
         } else {

@@ -1,7 +1,7 @@
 //! The other tasks of a ring, threads or processes: their preparation, work and end.
 
 use super::handoff::HandoffMechanism;
-use super::shared_memory::{Mode, SharedMemory};
+use super::shared_memory::{SwitchMemory, TurnMode};
 use punctual_core::CpuSet;
 use punctual_sys::attributes::{self, Scheduling};
 use punctual_sys::check;
@@ -21,8 +21,8 @@ const TIMEOUT: Duration = Duration::from_secs(20);
 const ENDING: Duration = Duration::from_secs(2);
 
 /// The state shared by all tasks of a ring.
-pub struct Ring {
-    pub shared_memory: SharedMemory,
+pub struct SwitchRing {
+    pub shared_memory: SwitchMemory,
     pub handoff: HandoffMechanism,
     /// The CPU of each task.
     pub places: Vec<CpuSet>,
@@ -31,7 +31,7 @@ pub struct Ring {
 }
 
 pub struct Members {
-    ring: Arc<Ring>,
+    ring: Arc<SwitchRing>,
     threads: Vec<JoinHandle<()>>,
     processes: Vec<libc::pid_t>,
 }
@@ -39,7 +39,7 @@ pub struct Members {
 impl Members {
     /// Starts all tasks but the first, which is the caller. They are its children, and wait for
     /// their turn on return.
-    pub fn start(ring: &Arc<Ring>, processes: bool) -> Result<Members, String> {
+    pub fn start(ring: &Arc<SwitchRing>, processes: bool) -> Result<Members, String> {
         ring.shared_memory.set_parking(true);
         let mut members =
             Members { ring: Arc::clone(ring), threads: Vec::new(), processes: Vec::new() };
@@ -118,7 +118,7 @@ pub fn has_ended(pid: libc::pid_t) -> bool {
 impl Drop for Members {
     /// Ends all, in any wait.
     fn drop(&mut self) {
-        self.ring.shared_memory.set_mode(Mode::End);
+        self.ring.shared_memory.set_mode(TurnMode::End);
         let until = Instant::now() + ENDING;
         // Repeatedly, because one that was still being started may have missed it.
         for (place, thread) in std::mem::take(&mut self.threads).into_iter().enumerate() {
@@ -146,7 +146,7 @@ impl Drop for Members {
     }
 }
 
-impl Ring {
+impl SwitchRing {
     /// Whether all tasks run on the same CPU.
     pub fn is_on_one_cpu(&self) -> bool {
         self.places.windows(2).all(|pair| pair[0] == pair[1])
@@ -154,7 +154,7 @@ impl Ring {
 
     /// Wakes a task outside of its turn, to read the mode.
     fn call(&self, task: usize) {
-        let Ring { shared_memory, handoff, .. } = self;
+        let SwitchRing { shared_memory, handoff, .. } = self;
         if handoff.parks() {
             handoff.wake(shared_memory.slot(task))
         } else {
@@ -171,7 +171,7 @@ impl Ring {
 
     /// Runs a member. Allocates nothing: it may be a forked process.
     fn live(&self, me: usize) {
-        let Ring { shared_memory, handoff, places, scheduling } = self;
+        let SwitchRing { shared_memory, handoff, places, scheduling } = self;
         let slot = shared_memory.slot(me);
         self.publish_ids(me);
         let placed = if scheduling.deadline.is_some() {
@@ -197,8 +197,8 @@ impl Ring {
         loop {
             slot.arrived.store(now(), Ordering::Release);
             match shared_memory.mode() {
-                Mode::Run => shared_memory.work(me),
-                Mode::Twice if me == 1 => {
+                TurnMode::Run => shared_memory.work(me),
+                TurnMode::Twice if me == 1 => {
                     let begin = now();
                     shared_memory.work(me);
                     let between = now();
@@ -206,9 +206,9 @@ impl Ring {
                     slot.alone.store(now() - between, Ordering::Relaxed);
                     slot.after.store(between - begin, Ordering::Release);
                 }
-                Mode::Twice => shared_memory.work(me),
-                Mode::Count => slot.count(),
-                Mode::End => return,
+                TurnMode::Twice => shared_memory.work(me),
+                TurnMode::Count => slot.count(),
+                TurnMode::End => return,
             }
             handoff.before(shared_memory, me + 1);
             slot.left.store(now(), Ordering::Release);

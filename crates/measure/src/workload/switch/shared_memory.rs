@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU32, AtomicU64, Ordering};
 /// The work of a task in its turn.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u32)]
-pub enum Mode {
+pub enum TurnMode {
     /// Walks through its working set and hands over.
     Run = 0,
     /// Like `Run`; the first task after the leader walks through its working set a second time,
@@ -24,7 +24,7 @@ pub enum Mode {
 /// The common part. The leader writes it while it has the turn, so it does not change while it is
 /// read.
 #[repr(C, align(128))]
-struct Head {
+struct SwitchHead {
     mode: AtomicU32,
     size: AtomicU64,
     /// Members that have reached their first wait, or failed.
@@ -37,12 +37,12 @@ struct Head {
 
 /// The turn, for mechanisms that do not carry it themselves: on its own cache line.
 #[repr(C, align(128))]
-struct Turn(AtomicU32);
+struct SwitchTurn(AtomicU32);
 
 /// A task of the ring.
 #[repr(C, align(128))]
 #[derive(Default)]
-pub struct Slot {
+pub struct RingTask {
     /// 1: its turn has come, or it must leave its park.
     pub word: AtomicU32,
     /// Whether it waits on `word` because the leader rests.
@@ -52,7 +52,7 @@ pub struct Slot {
     /// The last one before it handed over.
     pub left: AtomicI64,
     pub due: AtomicI64,
-    /// For `Mode::Twice`: the time of the walk through the working set after the switch.
+    /// For `TurnMode::Twice`: the time of the walk through the working set after the switch.
     pub after: AtomicI64,
     /// The time of the second walk, without a task between.
     pub alone: AtomicI64,
@@ -67,12 +67,12 @@ pub struct Slot {
     pub strays: AtomicU64,
     /// The number of times that it waited for the end of a rest.
     pub parks: AtomicU64,
-    /// From the last `Mode::Count`.
+    /// From the last `TurnMode::Count`.
     voluntary: AtomicU64,
     involuntary: AtomicU64,
 }
 
-impl Slot {
+impl RingTask {
     /// Reports how often the kernel has switched the calling task out.
     pub fn count(&self) {
         let usage = Usage::of_this_thread();
@@ -86,22 +86,22 @@ impl Slot {
 
 /// The mapping. Processes forked from this one share it. The control part consists of atomics; each
 /// working set is accessed through raw pointers, only by the task that owns it.
-pub struct SharedMemory {
+pub struct SwitchMemory {
     memory: Mapping,
     tasks: usize,
     largest: usize,
 }
 
-const HEAD: usize = size_of::<Head>();
-const TURN: usize = size_of::<Turn>();
-const SLOT: usize = size_of::<Slot>();
+const HEAD: usize = size_of::<SwitchHead>();
+const TURN: usize = size_of::<SwitchTurn>();
+const SLOT: usize = size_of::<RingTask>();
 const PAGE: usize = 4096;
 /// A cache line of most processors.
 const LINE: usize = 64;
 
-impl SharedMemory {
+impl SwitchMemory {
     /// Memory for this many tasks with working sets of at most `size` bytes.
-    pub fn new(tasks: usize, largest: usize) -> io::Result<SharedMemory> {
+    pub fn new(tasks: usize, largest: usize) -> io::Result<SwitchMemory> {
         let too_large = || io::Error::from(io::ErrorKind::OutOfMemory);
         let largest = largest.checked_next_multiple_of(PAGE).ok_or_else(too_large)?;
         let control = (HEAD + TURN + SLOT * tasks).next_multiple_of(PAGE);
@@ -109,17 +109,17 @@ impl SharedMemory {
             .checked_mul(tasks)
             .and_then(|sets| sets.checked_add(control))
             .ok_or_else(too_large)?;
-        Ok(SharedMemory { memory: Mapping::anonymous(length)?, tasks, largest })
+        Ok(SwitchMemory { memory: Mapping::anonymous(length)?, tasks, largest })
     }
 
-    fn head(&self) -> &Head {
-        // SAFETY: the mapping begins with a `Head`; zeroes are a valid one, and it lives as long as
+    fn head(&self) -> &SwitchHead {
+        // SAFETY: the mapping begins with a `SwitchHead`; zeroes are a valid one, and it lives as long as
         // `self`.
         unsafe { self.memory.start().cast().as_ref() }
     }
     fn turn_word(&self) -> &AtomicU32 {
-        // SAFETY: the `Turn` follows the `Head`, with the same alignment.
-        unsafe { &self.memory.start().add(HEAD).cast::<Turn>().as_ref().0 }
+        // SAFETY: the `SwitchTurn` follows the `SwitchHead`, with the same alignment.
+        unsafe { &self.memory.start().add(HEAD).cast::<SwitchTurn>().as_ref().0 }
     }
     /// The number of tasks.
     pub fn tasks(&self) -> usize {
@@ -127,27 +127,27 @@ impl SharedMemory {
     }
     /// A task, by its position in the ring, modulo the number of tasks.
     #[inline(always)]
-    pub fn slot(&self, task: usize) -> &Slot {
-        // SAFETY: there are `tasks` slots after the `Turn`, and the place is one of them.
+    pub fn slot(&self, task: usize) -> &RingTask {
+        // SAFETY: there are `tasks` slots after the `SwitchTurn`, and the place is one of them.
         unsafe { self.memory.start().add(HEAD + TURN + SLOT * (task % self.tasks)).cast().as_ref() }
     }
     /// All tasks, the leader first.
-    pub fn slots(&self) -> impl Iterator<Item = &Slot> {
+    pub fn slots(&self) -> impl Iterator<Item = &RingTask> {
         (0..self.tasks).map(|task| self.slot(task))
     }
 
     /// The current mode.
     #[inline(always)]
-    pub fn mode(&self) -> Mode {
+    pub fn mode(&self) -> TurnMode {
         match self.head().mode.load(Ordering::Acquire) {
-            0 => Mode::Run,
-            1 => Mode::Twice,
-            2 => Mode::Count,
-            _ => Mode::End,
+            0 => TurnMode::Run,
+            1 => TurnMode::Twice,
+            2 => TurnMode::Count,
+            _ => TurnMode::End,
         }
     }
     /// Sets the mode from the next hand-over on.
-    pub fn set_mode(&self, mode: Mode) {
+    pub fn set_mode(&self, mode: TurnMode) {
         self.head().mode.store(mode as u32, Ordering::Release);
     }
     /// Sets the size of working sets from the next hand-over on.

@@ -1,6 +1,6 @@
 //! Detects that a process of the ring was killed: the leader would wait for its turn for ever.
 
-use super::members::{Ring, has_ended};
+use super::members::{SwitchRing, has_ended};
 use crate::workload::Observer;
 use punctual_core::Notes;
 use punctual_sys::signals;
@@ -13,20 +13,20 @@ use std::time::Duration;
 const EVERY: Duration = Duration::from_millis(200);
 
 /// Checks the processes while the ring measures.
-pub struct Watch {
-    ring: Arc<Ring>,
+pub struct SwitchWatch {
+    ring: Arc<SwitchRing>,
     ended: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Watch {
+impl SwitchWatch {
     /// Watches a ring of processes.
-    pub fn new(ring: &Arc<Ring>) -> Watch {
-        Watch { ring: Arc::clone(ring), ended: Arc::default(), thread: None }
+    pub fn new(ring: &Arc<SwitchRing>) -> SwitchWatch {
+        SwitchWatch { ring: Arc::clone(ring), ended: Arc::default(), thread: None }
     }
 }
 
-impl Observer for Watch {
+impl Observer for SwitchWatch {
     fn before(&mut self) {
         let (ring, ended) = (Arc::clone(&self.ring), Arc::clone(&self.ended));
         let pids: Vec<i32> = ring
@@ -57,7 +57,7 @@ impl Observer for Watch {
     }
 }
 
-impl Watch {
+impl SwitchWatch {
     fn end(&mut self) {
         self.ended.store(true, Ordering::Release);
         if let Some(thread) = self.thread.take() {
@@ -68,7 +68,7 @@ impl Watch {
     }
 }
 
-impl Drop for Watch {
+impl Drop for SwitchWatch {
     fn drop(&mut self) {
         self.end();
     }

@@ -2,15 +2,15 @@
 //! reported, and the others are measured.
 
 use super::lttng::Lttng;
-use super::module::{Stored, ioctl_number};
+use super::module::{StoredCount, ioctl_number};
 use super::ring::OwnRing;
-use crate::workload::counter::Counter;
+use crate::workload::counter::CycleCounter;
 use crate::workload::io_uring::Uring;
 use punctual_core::CpuSet;
 use punctual_plan::kinds::PointMechanism;
 use punctual_record::probe::OwnProbe;
 use punctual_record::tracefs::Tracefs;
-use punctual_sys::call::Raw;
+use punctual_sys::call::RawSyscall;
 use punctual_sys::descriptor::{self, pipe};
 use std::fs::File;
 use std::io;
@@ -25,12 +25,12 @@ pub enum OpenMechanism {
     Ring(OwnRing),
     /// A system call, with an untimed call before it.
     Raw {
-        timed: Raw,
-        before: Option<Raw>,
+        timed: RawSyscall,
+        before: Option<RawSyscall>,
         /// In use by number.
         _open: Vec<OwnedFd>,
         /// For punctual's own module: the number of points that it stored.
-        stored: Option<Stored>,
+        stored: Option<StoredCount>,
     },
     /// pwrite(2) at an advancing offset.
     Memfd(File),
@@ -48,13 +48,15 @@ impl OpenMechanism {
         mechanism: PointMechanism,
         payload: &mut [u8],
         cpus: &CpuSet,
-        ticks: &Counter,
+        ticks: &CycleCounter,
     ) -> Result<OpenMechanism, String> {
         let failed = |what: &'static str| move |why: io::Error| format!("{what}: {why}");
         match mechanism {
             PointMechanism::Clock => Ok(OpenMechanism::Clock),
             PointMechanism::Ring => OwnRing::open().map(OpenMechanism::Ring),
-            PointMechanism::Syscall => Ok(raw(Raw::new(libc::SYS_getpid, &[]), None, Vec::new())),
+            PointMechanism::Syscall => {
+                Ok(raw(RawSyscall::new(libc::SYS_getpid, &[]), None, Vec::new()))
+            }
             PointMechanism::Procfs => {
                 // Writes the name of this thread again.
                 let path = format!("/proc/self/task/{}/comm", punctual_sys::attributes::tid());
@@ -69,13 +71,14 @@ impl OpenMechanism {
                 payload,
             )),
             PointMechanism::ModuleDevice => {
-                stored(Stored::open("/dev/punctual-point", "stored_device", payload)?, payload)
+                stored(StoredCount::open("/dev/punctual-point", "stored_device", payload)?, payload)
             }
             PointMechanism::ModuleIoctl => {
-                let (file, counter) = Stored::open("/dev/punctual-point", "stored_ioctl", payload)?;
+                let (file, counter) =
+                    StoredCount::open("/dev/punctual-point", "stored_ioctl", payload)?;
                 let number = ioctl_number(payload.len());
                 let arguments = [file.as_raw_fd().into(), number, payload.as_ptr() as libc::c_long];
-                let timed = Raw::new(libc::SYS_ioctl, &arguments);
+                let timed = RawSyscall::new(libc::SYS_ioctl, &arguments);
                 Ok(OpenMechanism::Raw {
                     timed,
                     before: None,
@@ -83,11 +86,12 @@ impl OpenMechanism {
                     stored: Some(counter),
                 })
             }
-            PointMechanism::ModuleProcfs => {
-                stored(Stored::open("/proc/punctual-point", "stored_procfs", payload)?, payload)
-            }
+            PointMechanism::ModuleProcfs => stored(
+                StoredCount::open("/proc/punctual-point", "stored_procfs", payload)?,
+                payload,
+            ),
             PointMechanism::ModuleDebugfs => stored(
-                Stored::open("/sys/kernel/debug/punctual-point", "stored_debugfs", payload)?,
+                StoredCount::open("/sys/kernel/debug/punctual-point", "stored_debugfs", payload)?,
                 payload,
             ),
             PointMechanism::Tracefs => {
@@ -103,8 +107,8 @@ impl OpenMechanism {
                 let (from, to) = pipe().map_err(failed("pipe"))?;
                 let (at, length) =
                     (payload.as_mut_ptr() as libc::c_long, payload.len() as libc::c_long);
-                let take = Raw::new(libc::SYS_read, &[from.as_raw_fd().into(), at, length]);
-                let give = Raw::new(libc::SYS_write, &[to.as_raw_fd().into(), at, length]);
+                let take = RawSyscall::new(libc::SYS_read, &[from.as_raw_fd().into(), at, length]);
+                let give = RawSyscall::new(libc::SYS_write, &[to.as_raw_fd().into(), at, length]);
                 // The data that the first untimed call takes out.
                 give.call();
                 Ok(raw(give, Some(take), vec![from, to]))
@@ -136,11 +140,11 @@ impl OpenMechanism {
     }
 }
 
-fn raw(timed: Raw, before: Option<Raw>, open: Vec<OwnedFd>) -> OpenMechanism {
+fn raw(timed: RawSyscall, before: Option<RawSyscall>, open: Vec<OwnedFd>) -> OpenMechanism {
     OpenMechanism::Raw { timed, before, _open: open, stored: None }
 }
 
-fn stored((file, counter): (File, Stored), payload: &[u8]) -> Result<OpenMechanism, String> {
+fn stored((file, counter): (File, StoredCount), payload: &[u8]) -> Result<OpenMechanism, String> {
     match written(file, payload) {
         OpenMechanism::Raw { timed, before, _open, .. } => {
             Ok(OpenMechanism::Raw { timed, before, _open, stored: Some(counter) })
@@ -152,7 +156,7 @@ fn stored((file, counter): (File, Stored), payload: &[u8]) -> Result<OpenMechani
 fn written(file: File, payload: &[u8]) -> OpenMechanism {
     let arguments =
         [file.as_raw_fd().into(), payload.as_ptr() as libc::c_long, payload.len() as libc::c_long];
-    raw(Raw::new(libc::SYS_write, &arguments), None, vec![file.into()])
+    raw(RawSyscall::new(libc::SYS_write, &arguments), None, vec![file.into()])
 }
 
 fn memfd() -> io::Result<File> {

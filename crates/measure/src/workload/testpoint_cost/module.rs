@@ -8,14 +8,14 @@ const PAYLOAD_MAX: usize = 40;
 const PARAMETERS: &str = "/sys/module/punctual_point/parameters";
 
 /// The module's count of points that came by one way.
-pub struct Stored {
+pub struct StoredCount {
     counter: PathBuf,
     before: u64,
 }
 
-impl Stored {
+impl StoredCount {
     /// Opens a file of the module; the error names what is missing.
-    pub fn open(path: &str, counter: &str, payload: &[u8]) -> Result<(File, Stored), String> {
+    pub fn open(path: &str, counter: &str, payload: &[u8]) -> Result<(File, StoredCount), String> {
         let counter = Path::new(PARAMETERS).join(counter);
         if !counter.exists() {
             return Err(format!(
@@ -31,7 +31,7 @@ impl Stored {
         let file =
             File::options().write(true).open(path).map_err(|why| format!("{path}: {why}"))?;
         let before = read(&counter)?;
-        Ok((file, Stored { counter, before }))
+        Ok((file, StoredCount { counter, before }))
     }
 
     /// Points that it has stored since this was opened.

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// A command in a document.
-pub struct Shown {
+pub struct DocumentCommand {
     pub place: String,
     pub words: Vec<String>,
     /// Within a sentence, which may omit required arguments.
@@ -43,7 +43,7 @@ fn below(directory: PathBuf, end: &str) -> Vec<PathBuf> {
 
 /// Commands in the texts of the program: its messages and remedies. Those are marked as code, or
 /// are a fix of `check`. What is filled in stands for a value.
-pub fn advised(path: &Path) -> Vec<Shown> {
+pub fn advised(path: &Path) -> Vec<DocumentCommand> {
     let text = fs::read_to_string(path).unwrap();
     let code: Vec<&str> =
         text.lines().filter(|line| !line.trim_start().starts_with("//")).collect();
@@ -76,7 +76,7 @@ pub fn advised(path: &Path) -> Vec<Shown> {
 
 /// Lines of code blocks that begin with `punctual`, and such code within sentences. A capitalised
 /// word is a placeholder for a value; `…` for more of them, and `[]` for optional parts.
-pub fn commands(path: &Path) -> Vec<Shown> {
+pub fn commands(path: &Path) -> Vec<DocumentCommand> {
     let text = fs::read_to_string(path).unwrap();
     let mut fenced = false;
     let mut found = Vec::new();
@@ -97,7 +97,7 @@ pub fn commands(path: &Path) -> Vec<Shown> {
     found
 }
 
-fn shown(place: &str, code: &str, is_mention: bool) -> Option<Shown> {
+fn shown(place: &str, code: &str, is_mention: bool) -> Option<DocumentCommand> {
     let code = code.trim_start_matches("sudo ");
     let rest = code.strip_prefix("punctual ")?;
     // The parts of the line for the shell.
@@ -113,5 +113,5 @@ fn shown(place: &str, code: &str, is_mention: bool) -> Option<Shown> {
         .chain(words)
         .map(|word| word.replace('…', ""))
         .collect();
-    (words.len() > 1).then(|| Shown { place: place.to_owned(), words, is_mention })
+    (words.len() > 1).then(|| DocumentCommand { place: place.to_owned(), words, is_mention })
 }

@@ -1,39 +1,41 @@
 //! Counters of a command or a process, from opening to reading.
 
-use super::process::Process;
-use super::wanted::Wanted;
-use punctual_bundle::{Count, CountSource};
+use super::process::CountedProcess;
+use super::wanted::WantedCount;
+use punctual_bundle::{CountSource, EventCount};
 use punctual_core::{Fact, PerfEvent};
-use punctual_record::perf::{Counter, Reading, Total, Whom};
+use punctual_record::perf::{CounterReading, PerfCounter, Total, Whom};
 use punctual_session::counted;
 use punctual_sys::children::Used;
 
 /// The requested counts, with counters or the reason why there are none.
-pub struct Counters(Vec<(Wanted, Option<Opened>)>);
+pub struct RequestedCounters(Vec<(WantedCount, Option<OpenedCounter>)>);
 
 /// A counter for each thread, or why there is none.
-type Opened = Result<Vec<Counter>, String>;
+type OpenedCounter = Result<Vec<PerfCounter>, String>;
 
 /// Counts of the kernel without perf events.
-pub enum Beside<'a> {
+pub enum KernelCounts<'a> {
     /// For a command that has ended.
     Wait4(&'a Used),
     /// For a process.
-    Proc(&'a Process),
+    Proc(&'a CountedProcess),
 }
 
-impl Counters {
+impl RequestedCounters {
     /// Opens counters for the next programs that this thread starts.
-    pub fn open(wanted: Vec<Wanted>) -> Counters {
-        Counters::of(wanted, |event| Counter::of(event, Whom::Programs).map(|one| vec![one]))
+    pub fn open(wanted: Vec<WantedCount>) -> RequestedCounters {
+        RequestedCounters::of(wanted, |event| {
+            PerfCounter::of(event, Whom::Programs).map(|one| vec![one])
+        })
     }
 
     /// Opens counters for the threads of a process and those that they start from now on.
-    pub fn attach(wanted: Vec<Wanted>, process: &Process) -> Counters {
-        let counters = Counters::of(wanted, |event| {
+    pub fn attach(wanted: Vec<WantedCount>, process: &CountedProcess) -> RequestedCounters {
+        let counters = RequestedCounters::of(wanted, |event| {
             let mut opened = Vec::new();
             for thread in process.threads() {
-                match Counter::of(event, Whom::ThreadAndChildren(thread)) {
+                match PerfCounter::of(event, Whom::ThreadAndChildren(thread)) {
                     Ok(counter) => opened.push(counter),
                     Err(why) if process.has(thread) => return Err(why),
                     // The thread has ended since the list was read.
@@ -47,20 +49,23 @@ impl Counters {
             .iter()
             .filter_map(|(_, opened)| opened.as_ref()?.as_ref().ok())
             .flatten()
-            .for_each(Counter::enable);
+            .for_each(PerfCounter::enable);
         counters
     }
 
-    fn of(wanted: Vec<Wanted>, open: impl Fn(&PerfEvent) -> Opened) -> Counters {
-        let open = |one: Wanted| {
+    fn of(
+        wanted: Vec<WantedCount>,
+        open: impl Fn(&PerfEvent) -> OpenedCounter,
+    ) -> RequestedCounters {
+        let open = |one: WantedCount| {
             let counters = one.event.as_ref().map(&open);
             (one, counters)
         };
-        Counters(wanted.into_iter().map(open).collect())
+        RequestedCounters(wanted.into_iter().map(open).collect())
     }
 
     /// The requests with the current values of their counters; those without counters are left out.
-    pub fn now(&self) -> impl Iterator<Item = (&Wanted, Option<u64>)> {
+    pub fn now(&self) -> impl Iterator<Item = (&WantedCount, Option<u64>)> {
         self.0.iter().filter_map(|(wanted, counters)| {
             let counters = counters.as_ref()?.as_ref().ok()?;
             Some((wanted, total(counters).ok().map(|total| total.reading.scaled().unwrap_or(0))))
@@ -68,18 +73,18 @@ impl Counters {
     }
 
     /// The final counts, including those without perf events.
-    pub fn read(&self, beside: &Beside) -> Vec<Count> {
+    pub fn read(&self, beside: &KernelCounts) -> Vec<EventCount> {
         self.0.iter().map(|(wanted, counters)| count(wanted, counters.as_ref(), beside)).collect()
     }
 }
 
 /// The sum over threads.
-fn total(counters: &[Counter]) -> Result<Total, String> {
-    let nothing = Total { reading: Reading::default(), user_only: false };
+fn total(counters: &[PerfCounter]) -> Result<Total, String> {
+    let nothing = Total { reading: CounterReading::default(), user_only: false };
     counters.iter().try_fold(nothing, |sum, counter| {
         let Total { reading, user_only } = counter.total()?;
         Ok(Total {
-            reading: Reading {
+            reading: CounterReading {
                 value: sum.reading.value.saturating_add(reading.value),
                 enabled: sum.reading.enabled + reading.enabled,
                 running: sum.reading.running + reading.running,
@@ -89,27 +94,31 @@ fn total(counters: &[Counter]) -> Result<Total, String> {
     })
 }
 
-fn count(wanted: &Wanted, counters: Option<&Opened>, beside: &Beside) -> Count {
+fn count(
+    wanted: &WantedCount,
+    counters: Option<&OpenedCounter>,
+    beside: &KernelCounts,
+) -> EventCount {
     let mut count = match (&wanted.event, counters) {
         (Some(event), Some(counters)) => {
             let total = counters.as_ref().map_err(String::clone).and_then(|all| total(all));
             let mut count = counted::count(event, &total);
             // Threads that did not run while they were counted.
-            if let (Ok(total), Beside::Proc(_)) = (&total, beside)
-                && total.reading == Reading::default()
+            if let (Ok(total), KernelCounts::Proc(_)) = (&total, beside)
+                && total.reading == CounterReading::default()
             {
                 count.count = Fact::Known(0);
             }
             count
         }
-        _ => Count::new(&wanted.name, CountSource::PerfEvent, Fact::NotAsked),
+        _ => EventCount::new(&wanted.name, CountSource::PerfEvent, Fact::NotAsked),
     };
     wanted.name.clone_into(&mut count.name);
     // Seen once in thousands: a tracepoint that others disable and enable at the same time stays
     // disabled. No program ends without a system call.
     if wanted.name == "system-calls"
         && count.count == Fact::Known(0)
-        && matches!(beside, Beside::Wait4(_))
+        && matches!(beside, KernelCounts::Wait4(_))
     {
         let why = "its tracepoint was disabled by another process at the same time";
         count.count = Fact::Unavailable(why.to_owned());
@@ -118,8 +127,8 @@ fn count(wanted: &Wanted, counters: Option<&Opened>, beside: &Beside) -> Count {
         return count;
     }
     match beside {
-        Beside::Wait4(used) => match from_wait4(&wanted.name, used) {
-            Some(known) => Count {
+        KernelCounts::Wait4(used) => match from_wait4(&wanted.name, used) {
+            Some(known) => EventCount {
                 source: CountSource::Wait4,
                 count: Fact::Known(known),
                 event: None,
@@ -127,9 +136,9 @@ fn count(wanted: &Wanted, counters: Option<&Opened>, beside: &Beside) -> Count {
             },
             None => count,
         },
-        Beside::Proc(process) => match process.switches(&wanted.name) {
+        KernelCounts::Proc(process) => match process.switches(&wanted.name) {
             Some(switches) => {
-                Count { source: CountSource::Proc, count: switches, event: None, ..count }
+                EventCount { source: CountSource::Proc, count: switches, event: None, ..count }
             }
             None => count,
         },

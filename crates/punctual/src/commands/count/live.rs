@@ -1,7 +1,7 @@
 //! A line for each interval during a count.
 
-use super::counted::Counters;
-use super::wanted::Wanted;
+use super::counted::RequestedCounters;
+use super::wanted::WantedCount;
 use crate::output;
 use punctual_core::{MonotonicNs, Nanos, PerfEvent};
 use punctual_report::terminal::{LiveCount, live_counts_header, live_counts_line};
@@ -13,7 +13,7 @@ const HEADING: u64 = 20;
 
 /// The last printed counts, and their time.
 pub struct Live<'c> {
-    counters: &'c Counters,
+    counters: &'c RequestedCounters,
     every: Nanos,
     began: MonotonicNs,
     last: MonotonicNs,
@@ -23,7 +23,7 @@ pub struct Live<'c> {
 
 impl<'c> Live<'c> {
     /// Starts intervals of this length.
-    pub fn new(counters: &'c Counters, every: Nanos) -> Live<'c> {
+    pub fn new(counters: &'c RequestedCounters, every: Nanos) -> Live<'c> {
         let now = clock::monotonic();
         let values = counters.now().map(|(_, value)| value).collect();
         Live { counters, every, began: now, last: now, values, lines: 0 }
@@ -39,7 +39,7 @@ impl<'c> Live<'c> {
     fn print(&mut self) {
         let now = clock::monotonic();
         let seconds = (now - self.last).as_secs_f64();
-        let each = |((wanted, value), before): ((&Wanted, _), &Option<u64>)| {
+        let each = |((wanted, value), before): ((&WantedCount, _), &Option<u64>)| {
             let added =
                 Option::zip(value, *before).map(|(now, then): (u64, u64)| now.saturating_sub(then));
             let count = LiveCount {

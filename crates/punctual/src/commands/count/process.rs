@@ -12,34 +12,34 @@ use std::fs;
 const TICK: Nanos = Nanos(10_000_000);
 
 /// The process, at the begin of counting and at the last read.
-pub struct Process {
+pub struct CountedProcess {
     pid: u32,
-    began: Seen,
-    last: Seen,
+    began: ProcessReading,
+    last: ProcessReading,
     /// Whether a thread ended meanwhile, with its switches.
     lost: bool,
 }
 
 #[derive(Clone, Default)]
-struct Seen {
+struct ProcessReading {
     /// Voluntary and involuntary switches of each thread.
     switches: BTreeMap<i32, (u64, u64)>,
     user: Nanos,
     system: Nanos,
 }
 
-impl Process {
+impl CountedProcess {
     /// An existing process.
-    pub fn of(pid: u32) -> Result<Process, Failure> {
+    pub fn of(pid: u32) -> Result<CountedProcess, Failure> {
         if !is_there(pid) {
             return Err(Failure::refused(format!("there is no process {pid}")));
         }
-        let began = Seen::now(pid).ok_or_else(|| {
+        let began = ProcessReading::now(pid).ok_or_else(|| {
             Failure::refused(format!(
                 "there is no process {pid}: it is a thread, or cannot be read"
             ))
         })?;
-        Ok(Process { pid, last: began.clone(), began, lost: false })
+        Ok(CountedProcess { pid, last: began.clone(), began, lost: false })
     }
 
     /// The process's command line, or its name without one.
@@ -65,7 +65,7 @@ impl Process {
     /// Begins to count from /proc's current values; returns how many threads began since the
     /// earlier read.
     pub fn begin(&mut self) -> usize {
-        let Some(now) = Seen::now(self.pid) else { return 0 };
+        let Some(now) = ProcessReading::now(self.pid) else { return 0 };
         let new = now.switches.keys().filter(|t| !self.began.switches.contains_key(t)).count();
         (self.last, self.began) = (now.clone(), now);
         new
@@ -73,7 +73,7 @@ impl Process {
 
     /// Reads the process again; false: it has ended.
     pub fn update(&mut self) -> bool {
-        let now = Some(self.pid).filter(|pid| is_there(*pid)).and_then(Seen::now);
+        let now = Some(self.pid).filter(|pid| is_there(*pid)).and_then(ProcessReading::now);
         let Some(now) = now else {
             self.lost = true;
             return false;
@@ -108,8 +108,8 @@ impl Process {
     }
 }
 
-impl Seen {
-    fn now(pid: u32) -> Option<Seen> {
+impl ProcessReading {
+    fn now(pid: u32) -> Option<ProcessReading> {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
         let (user, system) = times(&stat)?;
         let mut switches = BTreeMap::new();
@@ -121,7 +121,7 @@ impl Seen {
                 switches.insert(thread, counted(&status));
             }
         }
-        Some(Seen { switches, user, system })
+        Some(ProcessReading { switches, user, system })
     }
 }
 
@@ -156,11 +156,11 @@ mod tests {
 
     #[test]
     fn context_switches_are_unavailable_if_a_thread_ended() {
-        let seen = |all: &[(i32, (u64, u64))]| Seen {
+        let seen = |all: &[(i32, (u64, u64))]| ProcessReading {
             switches: all.iter().copied().collect(),
-            ..Seen::default()
+            ..ProcessReading::default()
         };
-        let mut process = Process {
+        let mut process = CountedProcess {
             pid: 7,
             began: seen(&[(7, (10, 1))]),
             last: seen(&[(7, (15, 3)), (8, (4, 0))]),

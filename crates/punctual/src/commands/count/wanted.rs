@@ -7,7 +7,7 @@ use punctual_record::tracefs::Tracefs;
 
 /// A count and its source.
 #[derive(Clone, Debug)]
-pub struct Wanted {
+pub struct WantedCount {
     /// The name of the count.
     pub name: String,
     /// The event to count; `None`: only wait4(2) has it.
@@ -15,9 +15,10 @@ pub struct Wanted {
 }
 
 /// The default counts.
-fn usual() -> Vec<Wanted> {
-    let of = |name: &str, event: PerfEvent| Wanted { name: name.to_owned(), event: Some(event) };
-    let from_wait4 = |name: &str| Wanted { name: name.to_owned(), event: None };
+fn usual() -> Vec<WantedCount> {
+    let of =
+        |name: &str, event: PerfEvent| WantedCount { name: name.to_owned(), event: Some(event) };
+    let from_wait4 = |name: &str| WantedCount { name: name.to_owned(), event: None };
     let named = |name: &str| name.parse().ok().map(|event| of(name, event));
     let mut all = vec![
         of("context-switches", PerfEvent::CONTEXT_SWITCHES),
@@ -39,14 +40,14 @@ fn usual() -> Vec<Wanted> {
 }
 
 /// Parses the words of `--events`; reports all errors at once.
-pub fn wanted(words: &[String]) -> Result<Vec<Wanted>, Failure> {
+pub fn wanted(words: &[String]) -> Result<Vec<WantedCount>, Failure> {
     let added = words.first().is_some_and(|first| first.starts_with('+'));
     let mut all = if words.is_empty() || added { usual() } else { Vec::new() };
     let (mut wrong, tracefs) = (Vec::new(), Tracefs::open().ok());
     for word in words {
         match event(word.strip_prefix('+').unwrap_or(word), tracefs.as_ref()) {
             Ok(event) if all.iter().any(|other| other.event.as_ref() == Some(&event)) => {}
-            Ok(event) => all.push(Wanted { name: event.to_string(), event: Some(event) }),
+            Ok(event) => all.push(WantedCount { name: event.to_string(), event: Some(event) }),
             Err(why) => wrong.push(why),
         }
     }

@@ -4,7 +4,7 @@ use crate::exit::{Ending, Exit, Failure};
 use crate::output;
 use punctual_bundle::{Bundle, Manifest, Member, lab};
 use punctual_core::format::{counted, plain};
-use punctual_report::export::fleet::{FleetRun, FleetTables, LabRun, Partition, id_of};
+use punctual_report::export::fleet::{FleetPartition, FleetRun, FleetTables, LabRun, id_of};
 use punctual_session::explained::{self, Wanted};
 use punctual_session::messages::shown;
 use punctual_study::labs::run_name::RunName;
@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 const DEPTH: usize = 6;
 
 /// A bundle of the search.
-struct Found {
+struct FoundBundle {
     path: PathBuf,
     id: String,
     lab: Option<(String, RunName)>,
@@ -23,7 +23,7 @@ struct Found {
 
 /// The counts of bundles by result.
 #[derive(Default)]
-struct Counted {
+struct ExportedCounts {
     added: u64,
     there: u64,
     without_end: u64,
@@ -58,7 +58,7 @@ pub fn write(paths: &[PathBuf], machine: Option<&str>, output: Option<&Path>) ->
     Ok(if counted.unreadable > 0 { Exit::Failed } else { Exit::Done })
 }
 
-fn add(tables: &mut FleetTables, found: Found, counted: &mut Counted) {
+fn add(tables: &mut FleetTables, found: FoundBundle, counted: &mut ExportedCounts) {
     if tables.has(&found.id) {
         counted.there += 1;
         return;
@@ -87,8 +87,8 @@ fn add(tables: &mut FleetTables, found: Found, counted: &mut Counted) {
 #[derive(Default)]
 struct Finder<'a> {
     machine: &'a str,
-    found: BTreeMap<Partition, Vec<Found>>,
-    counted: Counted,
+    found: BTreeMap<FleetPartition, Vec<FoundBundle>>,
+    counted: ExportedCounts,
 }
 
 impl Finder<'_> {
@@ -133,8 +133,8 @@ impl Finder<'_> {
             let text = format!("{}/{}", name(path.parent()?), name(path));
             Some((lab?.to_owned(), text.parse().ok()?))
         };
-        let found = Found { path: path.to_owned(), id: id_of(&manifest), lab: run() };
-        let partition = Partition::of(&manifest, self.machine);
+        let found = FoundBundle { path: path.to_owned(), id: id_of(&manifest), lab: run() };
+        let partition = FleetPartition::of(&manifest, self.machine);
         self.found.entry(partition).or_default().push(found);
     }
 }
@@ -143,7 +143,7 @@ fn is_directory(path: &Path) -> bool {
     path.symlink_metadata().is_ok_and(|meta| meta.is_dir())
 }
 
-impl Counted {
+impl ExportedCounts {
     fn words(&self, root: &Path) -> String {
         let mut text = format!("{} added to {}", counted(self.added, "run"), shown(root));
         for (count, what) in [

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 #[command(after_help = "Examples:\n  punctual hunt report punctual-hunt-6.1\n  punctual hunt \
                         report punctual-hunt-6.1 -o 6.1.html --junit 6.1.xml\n\nExit codes: as \
                         `punctual hunt`.")]
-pub struct Args {
+pub struct HuntReportArgs {
     /// The search's directory
     #[arg(value_name = "DIR")]
     directory: PathBuf,
@@ -32,7 +32,7 @@ pub struct Args {
 }
 
 /// Reads the search, writes the report and prints the tables.
-pub fn run(args: Args) -> Ending {
+pub fn run(args: HuntReportArgs) -> Ending {
     if !html::BUILT {
         return Err(Failure::refused(html::WITHOUT_PAGES));
     }

@@ -7,9 +7,10 @@ use crate::output;
 use punctual_core::format::plain;
 use punctual_host::files::Root;
 use punctual_host::isolate::{
-    self, Change, CreateError, Partition, Plan, Request, Step, Target, parse_cpus_on,
+    self, Change, CreateError, IsolationPlan, Partition, PartitionRequest, PlanStep, TargetCpus,
+    parse_cpus_on,
 };
-use punctual_host::journal::{Effect, StepResult};
+use punctual_host::journal::{ChangeResult, StepResult};
 use std::fmt::Write;
 
 /// Create a partition and keep all other tasks off its CPUs
@@ -20,7 +21,7 @@ use std::fmt::Write;
 #[command(after_help = "Examples:\n  punctual isolate create 3\n  punctual isolate create 2-3 \
                         --dry-run\n  punctual isolate create 0xc --no-replug --no-governor\n  \
                         punctual isolate create --node 1")]
-pub struct Args {
+pub struct IsolateCreateArgs {
     /// The CPUs: a list (`3`, `2-3`, `0,4`, `2-N`: N is the last present CPU), or a hexadecimal
     /// mask starting with `0x` (`0x8`) or in 32-bit words separated by commas (`1,00000000` is CPU
     /// 32). A plain number is a list.
@@ -49,7 +50,7 @@ pub struct Args {
 }
 
 /// Creates the partition, or prints the changes that would be made.
-pub fn run(args: Args) -> Ending {
+pub fn run(args: IsolateCreateArgs) -> Ending {
     let request = request(&args)?;
     let (files, store) = system();
     if args.dry_run {
@@ -70,25 +71,25 @@ pub fn run(args: Args) -> Ending {
     Ok(Exit::Done)
 }
 
-fn request(args: &Args) -> Result<Request, Failure> {
+fn request(args: &IsolateCreateArgs) -> Result<PartitionRequest, Failure> {
     let target = match (&args.cpus, args.node) {
-        (_, Some(node)) => Target::Node(node),
+        (_, Some(node)) => TargetCpus::Node(node),
         (Some(text), None) => {
-            Target::Cpus(parse_cpus_on(&Root::system(), text).map_err(Failure::refused)?)
+            TargetCpus::Cpus(parse_cpus_on(&Root::system(), text).map_err(Failure::refused)?)
         }
         (None, None) => return Err(Failure::refused("which CPUs?")),
     };
-    Ok(Request {
+    Ok(PartitionRequest {
         rt_name: args.rt_name.clone(),
         nrt_name: args.nrt_name.clone(),
         without: args.without.0.clone(),
         leave: args.leave.clone(),
-        ..Request::new(target)
+        ..PartitionRequest::new(target)
     })
 }
 
 /// The plan, a line per change.
-fn planned(plan: &Plan) -> String {
+fn planned(plan: &IsolationPlan) -> String {
     let mut text = format!(
         "CPU {} for real-time tasks, {} for all others\n",
         plan.machine.rt, plan.machine.housekeeping
@@ -105,7 +106,7 @@ fn planned(plan: &Plan) -> String {
     text
 }
 
-fn change(step: &Step) -> String {
+fn change(step: &PlanStep) -> String {
     let about = step.about.as_ref().map(|about| format!(" ({})", plain(about))).unwrap_or_default();
     match &step.change {
         Change::NoteAffinities => "record the affinity of every task".into(),
@@ -148,8 +149,11 @@ fn change(step: &Step) -> String {
 /// The changes that were made.
 fn made(partition: &Partition) -> String {
     let note = &partition.note;
-    let changed =
-        partition.applied.iter().filter(|one| matches!(one.effect, Effect::Changed { .. })).count();
+    let changed = partition
+        .applied
+        .iter()
+        .filter(|one| matches!(one.effect, ChangeResult::Changed { .. }))
+        .count();
     let tasks = &partition.tasks;
     let mut text = format!(
         "partition {}: CPU {}; housekeeping {}: CPU {}\n{changed} changes made, {} tasks moved, \
@@ -189,9 +193,11 @@ fn made(partition: &Partition) -> String {
 
 fn refusal(one: &StepResult) -> String {
     let why = match &one.effect {
-        Effect::Refused { why, .. } | Effect::HalfMade { why } => plain(why),
-        Effect::Ignored { value } => format!("accepted the write and kept `{}`", plain(value)),
-        Effect::Changed { .. } | Effect::Already => String::new(),
+        ChangeResult::Refused { why, .. } | ChangeResult::HalfMade { why } => plain(why),
+        ChangeResult::Ignored { value } => {
+            format!("accepted the write and kept `{}`", plain(value))
+        }
+        ChangeResult::Changed { .. } | ChangeResult::Already => String::new(),
     };
     format!("{:<22} `{}` to {}: {why}", one.step, one.requested, plain(&one.path))
 }

@@ -6,9 +6,9 @@ use crate::output;
 use punctual_core::{CpuSet, Nanos, Policy, Priority};
 use punctual_host::files::Root;
 use punctual_host::isolate::{
-    EnterError, Entry, Membership, enter_self, move_process, parse_cpus_on,
+    EnterError, EnteredPartition, Membership, enter_self, move_process, parse_cpus_on,
 };
-use punctual_sys::attributes::{Deadline, Scheduling};
+use punctual_sys::attributes::{DeadlineAttributes, Scheduling};
 use std::ffi::OsString;
 use std::fmt::Write;
 use std::os::unix::process::CommandExt;
@@ -21,7 +21,7 @@ use std::process::Command;
 #[command(after_help = "Examples:\n  punctual isolate run rt -- ./control-loop\n  punctual \
                         isolate run --cpus 3 --fifo 80 rt -- cyclictest -m -p 80\n  punctual \
                         isolate run --deadline 1ms,5ms,10ms rt -- ./sampler")]
-pub struct RunArgs {
+pub struct IsolateRunArgs {
     /// A subset of the partition's CPUs: a list, or a mask starting with `0x`
     #[arg(short, long, value_name = "CPUS")]
     cpus: Option<String>,
@@ -64,10 +64,14 @@ pub struct MoveArgs {
 }
 
 /// Enters the partition and executes the command.
-pub fn run(args: RunArgs) -> Ending {
+pub fn run(args: IsolateRunArgs) -> Ending {
     let (files, store) = system();
     let scheduling = scheduling(&args)?;
-    let entry = Entry { partition: args.partition, cpus: cpus(args.cpus.as_deref())?, scheduling };
+    let entry = EnteredPartition {
+        partition: args.partition,
+        cpus: cpus(args.cpus.as_deref())?,
+        scheduling,
+    };
     enter_self(&files, &store, &entry).map_err(failure)?;
     let Some((program, arguments)) = args.command.split_first() else {
         return Err(Failure::refused("which command?"));
@@ -82,8 +86,11 @@ pub fn run(args: RunArgs) -> Ending {
 /// Moves each task.
 pub fn run_move(args: MoveArgs) -> Ending {
     let (files, store) = system();
-    let entry =
-        Entry { partition: args.partition, cpus: cpus(args.cpus.as_deref())?, scheduling: None };
+    let entry = EnteredPartition {
+        partition: args.partition,
+        cpus: cpus(args.cpus.as_deref())?,
+        scheduling: None,
+    };
     let membership = if args.thread { Membership::Thread } else { Membership::Process };
     let mut text = String::new();
     for pid in args.pids {
@@ -118,7 +125,7 @@ fn failure(error: EnterError) -> Failure {
     }
 }
 
-fn scheduling(args: &RunArgs) -> Result<Option<Scheduling>, Failure> {
+fn scheduling(args: &IsolateRunArgs) -> Result<Option<Scheduling>, Failure> {
     let fixed = |policy: Policy, value: u8| {
         let priority = Priority::try_from(value).map_err(Failure::refused)?;
         Ok(Some(Scheduling::new(policy, Some(priority))))
@@ -146,6 +153,6 @@ fn deadline(text: &str) -> Result<Scheduling, Failure> {
     if runtime.ns() < 1024 || runtime > deadline || deadline > period {
         return Err(Failure::refused("--deadline requires 1024ns ≤ runtime ≤ deadline ≤ period"));
     }
-    let deadline = Some(Deadline { runtime, deadline, period });
+    let deadline = Some(DeadlineAttributes { runtime, deadline, period });
     Ok(Scheduling { deadline, ..Scheduling::new(Policy::Deadline, None) })
 }

@@ -2,12 +2,12 @@
 
 use crate::exit::Failure;
 use punctual_host::files::Root;
-use punctual_host::journal::{Directory, JournalError};
+use punctual_host::journal::{JournalDirectory, JournalError};
 use std::io::ErrorKind;
 
 /// The running system and its journals.
-pub fn system() -> (Root, Directory) {
-    (Root::system(), Directory::system())
+pub fn system() -> (Root, JournalDirectory) {
+    (Root::system(), JournalDirectory::system())
 }
 
 /// The error of unusable journals, which prevent any start.

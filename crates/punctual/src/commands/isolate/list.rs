@@ -11,7 +11,7 @@ use std::fmt::Write;
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  punctual isolate list\n  punctual isolate list --json | jq \
                         -r '.[] | .name, .cpus'")]
-pub struct Args {
+pub struct IsolateListArgs {
     /// Only count the tasks
     #[arg(short, long)]
     quiet: bool,
@@ -21,7 +21,7 @@ pub struct Args {
 }
 
 /// Lists every cgroup with assigned CPUs.
-pub fn run(args: Args) -> Ending {
+pub fn run(args: IsolateListArgs) -> Ending {
     let (files, store) = system();
     let views = isolate::list(&files, &store).map_err(Failure::refused)?;
     if args.json {

@@ -7,7 +7,8 @@ use crate::output;
 use punctual_core::format::{counted, plain};
 use punctual_core::{CpuSet, Fact, Nanos};
 use punctual_host::isolate::{
-    self, Activity, CpuActivity, InterruptActivity, Sampling, Standing, Status, TaskActivity,
+    self, Activity, CpuActivity, InterruptActivity, JournalState, PartitionStatus, Sampling,
+    TaskActivity,
 };
 use serde::Serialize;
 use std::fmt::Write;
@@ -19,7 +20,7 @@ use std::fmt::Write;
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  punctual isolate status --interval 10s\n  punctual isolate \
                         status --cpus 3 --json")]
-pub struct Args {
+pub struct IsolateStatusArgs {
     /// How long to observe the CPUs; 0 to skip it
     #[arg(long, default_value = "2s", value_name = "DURATION")]
     interval: Nanos,
@@ -36,15 +37,15 @@ pub struct Args {
 
 /// All known facts.
 #[derive(Serialize)]
-struct Answer {
+struct StatusAnswer {
     /// The partition, if there is one; unavailable without access to the journals.
-    partition: Fact<Option<Status>>,
+    partition: Fact<Option<PartitionStatus>>,
     /// The tasks that ran on the CPUs.
     visits: Fact<Activity>,
 }
 
 /// Polls, counts and prints.
-pub fn run(args: Args) -> Ending {
+pub fn run(args: IsolateStatusArgs) -> Ending {
     let (files, store) = system();
     let wanted = args
         .cpus
@@ -65,7 +66,7 @@ pub fn run(args: Args) -> Ending {
         true => Fact::NotAsked,
         false => Fact::Known(isolate::sample(&files, &cpus, &members, sampling)),
     };
-    let answer = Answer { partition, visits };
+    let answer = StatusAnswer { partition, visits };
     if args.json {
         output::print_json(&answer)?
     } else {
@@ -74,7 +75,7 @@ pub fn run(args: Args) -> Ending {
     Ok(Exit::Done)
 }
 
-fn format_answer(answer: &Answer, cpus: &CpuSet) -> String {
+fn format_answer(answer: &StatusAnswer, cpus: &CpuSet) -> String {
     let mut text = String::new();
     match &answer.partition {
         Fact::Known(Some(status)) => print_partition(&mut text, status),
@@ -87,7 +88,7 @@ fn format_answer(answer: &Answer, cpus: &CpuSet) -> String {
     text
 }
 
-fn print_partition(text: &mut String, status: &Status) {
+fn print_partition(text: &mut String, status: &PartitionStatus) {
     let note = &status.note;
     let kind = status.kind.known().map(|kind| format!(", {}", plain(kind))).unwrap_or_default();
     let _ = writeln!(
@@ -96,10 +97,10 @@ fn print_partition(text: &mut String, status: &Status) {
         note.rt, note.cpus, note.nrt, note.housekeeping
     );
     let standing = match status.journal.standing {
-        Standing::InForce => None,
-        Standing::HalfMade => Some("incomplete: the process that created it was killed"),
-        Standing::HalfUndone => Some("it was only partly undone"),
-        Standing::Abandoned => Some("the experiment that created it was killed"),
+        JournalState::InForce => None,
+        JournalState::HalfMade => Some("incomplete: the process that created it was killed"),
+        JournalState::HalfUndone => Some("it was only partly undone"),
+        JournalState::Abandoned => Some("the experiment that created it was killed"),
     };
     section(text, "run `punctual isolate undo`", standing.into_iter().map(str::to_owned));
     let in_force = status.in_force.iter().filter(|one| one.in_force).count();

@@ -9,10 +9,10 @@ use std::fmt::Write;
 /// List the tweaks of `create` and the effect of each in the kernel
 #[derive(clap::Args)]
 #[command(after_help = "Example: punctual isolate tweaks | less")]
-pub struct Args {}
+pub struct IsolateTweaksArgs {}
 
 /// Prints the tweaks.
-pub fn run(Args {}: Args) -> Ending {
+pub fn run(IsolateTweaksArgs {}: IsolateTweaksArgs) -> Ending {
     let mut text = String::new();
     for tweak in tweaks::all() {
         let _ = writeln!(text, "{}\n  {}\n  {}", tweak.name, tweak.doc, tweak.source);

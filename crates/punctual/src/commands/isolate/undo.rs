@@ -5,9 +5,9 @@ use super::journals::{journal_failure, system};
 use crate::exit::{Ending, Exit};
 use crate::output;
 use punctual_core::format::{counted, plain};
-use punctual_host::journal::record::Purpose;
+use punctual_host::journal::record::ChangePurpose;
 use punctual_host::journal::report::JournalReport;
-use punctual_host::journal::{IfChanged, Saved, UndoReport, undo};
+use punctual_host::journal::{IfChanged, SavedJournal, UndoReport, undo};
 use punctual_study::tune::reboots::system::going_on;
 use std::fmt::Write;
 
@@ -18,7 +18,7 @@ use std::fmt::Write;
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  punctual isolate undo\n  punctual isolate undo --force\n  \
                         punctual isolate undo --fixes")]
-pub struct Args {
+pub struct IsolateUndoArgs {
     /// Also restore settings that another program changed in the meantime
     #[arg(long, conflicts_with = "keep")]
     force: bool,
@@ -37,15 +37,15 @@ pub struct Args {
 }
 
 /// Runs the subcommand.
-pub fn run(args: Args) -> Ending {
+pub fn run(args: IsolateUndoArgs) -> Ending {
     let (files, store) = system();
     let if_changed = match (args.force, args.keep) {
         (true, _) => IfChanged::Overwrite,
         (_, true) => IfChanged::Keep,
         _ => IfChanged::Report,
     };
-    let wanted = |saved: &Saved| {
-        let fix = saved.begin.as_ref().is_some_and(|begin| begin.purpose == Purpose::Fix);
+    let wanted = |saved: &SavedJournal| {
+        let fix = saved.begin.as_ref().is_some_and(|begin| begin.purpose == ChangePurpose::Fix);
         args.all || fix == args.fixes
     };
     let report = undo(&store, &files, if_changed, wanted).map_err(journal_failure)?;

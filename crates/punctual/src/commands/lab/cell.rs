@@ -2,9 +2,9 @@
 
 use crate::exit::{Ending, Exit, Failure};
 use crate::output;
-use punctual_session::interrupts::Interrupts;
-use punctual_study::labs::attempt::{Done, run_one};
-use punctual_study::labs::directory::Directory;
+use punctual_session::interrupts::SignalRequests;
+use punctual_study::labs::attempt::{AttemptResult, run_one};
+use punctual_study::labs::directory::LabDirectory;
 use std::path::PathBuf;
 
 /// Run one run of a lab, for a cluster that distributes them
@@ -19,7 +19,7 @@ use std::path::PathBuf;
                         the bundle is there, whether or not a requirement is met; 1 the run failed \
                         or was interrupted; 2 the request was invalid, nothing was started."
 )]
-pub struct Args {
+pub struct LabCellArgs {
     /// The lab's directory
     #[arg(value_name = "LAB")]
     directory: PathBuf,
@@ -32,16 +32,16 @@ pub struct Args {
 }
 
 /// Runs the cell, unless its bundle exists.
-pub fn run(args: Args) -> Ending {
-    let interrupts = Interrupts::listen()?;
-    let directory = Directory::join(&args.directory)?;
+pub fn run(args: LabCellArgs) -> Ending {
+    let interrupts = SignalRequests::listen()?;
+    let directory = LabDirectory::join(&args.directory)?;
     let name = directory.named(&args.run)?;
     match run_one(&directory, &name, args.exact, &interrupts)? {
-        Done::Whole(_) => {
+        AttemptResult::Whole(_) => {
             output::print(&format!("{name}  done\n"))?;
             Ok(Exit::Done)
         }
-        Done::Failed { why, .. } => Err(Failure::failed(format!("{name} failed, {why}"))),
-        Done::Waiting => Err(Failure::failed(format!("{name}: interrupted"))),
+        AttemptResult::Failed { why, .. } => Err(Failure::failed(format!("{name} failed, {why}"))),
+        AttemptResult::Waiting => Err(Failure::failed(format!("{name}: interrupted"))),
     }
 }

@@ -12,7 +12,7 @@ use punctual_bundle::{Bundle, Timebase};
 use punctual_core::Nanos;
 use punctual_core::format::{micros, plain};
 use punctual_report::terminal;
-use punctual_session::interrupts::{Interrupts, interrupted};
+use punctual_session::interrupts::{SignalRequests, interrupted};
 use punctual_session::messages::shown;
 use punctual_study::exact::{self, HowMuch};
 use punctual_study::process::{Process, own_run};
@@ -41,7 +41,7 @@ const EXACT: &str = "--exact";
                         timeline.\n\nExit codes: 0 done; 1 the run failed, or with --plain in \
                         virtual time the samples differ; 2 the request was invalid; 4 the samples \
                         of the replay differ.")]
-pub struct Args {
+pub struct LabReplayArgs {
     /// The lab's directory
     #[arg(value_name = "LAB")]
     directory: PathBuf,
@@ -69,7 +69,7 @@ pub struct Args {
 }
 
 /// Finds the cell, runs it again and compares.
-pub fn run(args: Args) -> Ending {
+pub fn run(args: LabReplayArgs) -> Ending {
     let document = lab::read(&args.directory).map_err(Failure::refused)?;
     let cell = document.cells.iter().find(|cell| cell.name == args.cell).ok_or_else(|| {
         let names: Vec<&str> = document.cells.iter().map(|cell| cell.name.as_str()).collect();
@@ -117,7 +117,7 @@ pub fn run(args: Args) -> Ending {
 }
 
 /// The first run of a seed, if it can be replayed from its stored files.
-fn kept_run(args: &Args, seed: &SeedDocument) -> Option<Bundle> {
+fn kept_run(args: &LabReplayArgs, seed: &SeedDocument) -> Option<Bundle> {
     let name = seed.runs.first()?.bundle.as_ref()?;
     let bundle = Bundle::open(inside(&args.directory, name)?.path()).ok()?;
     bundle.manifest.target.as_ref()?.made_of.is_some().then_some(bundle)
@@ -125,7 +125,7 @@ fn kept_run(args: &Args, seed: &SeedDocument) -> Option<Bundle> {
 
 /// Shows the delays of that run's worst samples: from its bundle if explained before, else by a
 /// replay.
-fn shown_again(args: &Args, seed: &SeedDocument, kept: &Bundle) -> Ending {
+fn shown_again(args: &LabReplayArgs, seed: &SeedDocument, kept: &Bundle) -> Ending {
     let recorded = seed.runs.first().and_then(|run| run.digest.as_deref());
     let known: Option<ExactDocument> = kept.document(EXACT_MEMBER).unwrap_or_default();
     let max = seed.series.iter().filter_map(|series| series.max).max();
@@ -187,7 +187,7 @@ fn seed(cell: &CellDocument, wanted: Option<u64>) -> Result<&SeedDocument, Failu
 }
 
 fn replayed(experiment: &Path, output: &Path, how: Option<&str>) -> Result<ExitStatus, Failure> {
-    let interrupts = Interrupts::listen()?;
+    let interrupts = SignalRequests::listen()?;
     let mut command = own_run(output, experiment);
     command.args(how);
     // The explanation is shown once it is known to be that of the lab's run.
@@ -233,7 +233,7 @@ fn traced(
 
 /// Reports whether the timeline is the same, and how to see more.
 fn compare_with_lab(
-    args: &Args,
+    args: &LabReplayArgs,
     traced_exactly: bool,
     cell: &CellDocument,
     seed: &SeedDocument,

@@ -2,7 +2,7 @@
 
 use crate::commands::bundle_page;
 use crate::commands::printing;
-use crate::commands::stored::{Stored, StoredRun};
+use crate::commands::stored::{StoredRun, StoredRuns};
 use crate::exit::{Ending, Failure, Outputs};
 use crate::output;
 use punctual_bundle::lab::{self, CellDocument, LabDocument};
@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 #[command(after_help = "Examples:\n  punctual lab report punctual-lab-p2\n  punctual lab report \
                         punctual-lab-p2 -o p2.html --junit p2.xml\n\nExit codes: as `punctual \
                         lab run`.")]
-pub struct Args {
+pub struct LabReportArgs {
     /// The lab's directory
     #[arg(value_name = "LAB")]
     directory: PathBuf,
@@ -39,7 +39,7 @@ pub struct Args {
 }
 
 /// Reads the lab, writes the report and prints the tables.
-pub fn run(args: Args) -> Ending {
+pub fn run(args: LabReportArgs) -> Ending {
     if !html::BUILT {
         return Err(Failure::refused(html::WITHOUT_PAGES));
     }
@@ -85,7 +85,7 @@ fn of_tables(
     file: Option<&Path>,
 ) -> Result<(LabDocument, Result<PathBuf, Failure>), Failure> {
     let name = name.to_string_lossy();
-    let stored = Stored::of_lab(tables, &name)?;
+    let stored = StoredRuns::of_lab(tables, &name)?;
     let cells: Vec<StoredCell<'_>> = stored.runs.iter().filter_map(stored_cell).collect();
     let document = of_runs(&name, &cells)
         .ok_or_else(|| Failure::refused(format!("no run of the lab {name} has a cell")))?;

@@ -8,13 +8,13 @@ use punctual_core::Nanos;
 use punctual_core::format::{counted, duration, plain, roughly};
 use punctual_plan::lab::Seeds;
 use punctual_report::{document, html};
-use punctual_session::interrupts::Interrupts;
+use punctual_session::interrupts::SignalRequests;
 use punctual_study::labs::collect;
-use punctual_study::labs::directory::Directory;
-use punctual_study::labs::engine::Engine;
+use punctual_study::labs::directory::LabDirectory;
+use punctual_study::labs::engine::CellRunner;
 use punctual_study::labs::exactly;
-use punctual_study::labs::jobs::Planned;
-use punctual_study::labs::lane::Lane;
+use punctual_study::labs::jobs::PlannedLab;
+use punctual_study::labs::lane::RunLane;
 use punctual_study::labs::learned::learn;
 use punctual_study::labs::request::{self, Overrides};
 use punctual_study::labs::{schedule, slurm};
@@ -32,7 +32,7 @@ use std::path::PathBuf;
                         codes: 0 done, every requirement met; 1 a cell failed, repetitions \
                         differ, or interrupted; 2 the request was invalid, nothing was started; 3 \
                         a requirement is not met; 4 the evidence does not decide a requirement.")]
-pub struct Args {
+pub struct LabRunArgs {
     /// The lab file (docs/lab.md)
     file: PathBuf,
     /// List the cells with their estimated time, and start nothing
@@ -52,7 +52,7 @@ pub struct Args {
     /// shared; ssh:[USER@]HOST[:PORT],…: one run at a time on each host; none: start nothing,
     /// others run `lab cell`, and what is there is collected
     #[arg(long, value_name = "MACHINES")]
-    on: Option<Engine>,
+    on: Option<CellRunner>,
     /// Number of concurrent runs in virtual time [default: parallel of the file, else one per CPU];
     /// with --on slurm, of concurrent tasks
     #[arg(
@@ -94,10 +94,10 @@ pub struct LabFile {
     pub quiet: bool,
 }
 
-impl From<LabFile> for Args {
-    fn from(asked: LabFile) -> Args {
+impl From<LabFile> for LabRunArgs {
+    fn from(asked: LabFile) -> LabRunArgs {
         let LabFile { file, plan, output, repeat, exact, junit, json, quiet } = asked;
-        Args {
+        LabRunArgs {
             file,
             plan,
             output,
@@ -115,7 +115,7 @@ impl From<LabFile> for Args {
 }
 
 /// Reads the lab file, plans, runs and prints the results.
-pub fn run(args: Args) -> Ending {
+pub fn run(args: LabRunArgs) -> Ending {
     let lab = request::load(&args.file)?;
     let overrides = Overrides {
         seeds: args.seeds.clone(),
@@ -126,8 +126,8 @@ pub fn run(args: Args) -> Ending {
         elsewhere: args.on.is_some(),
         engine: args.on.clone(),
     };
-    let mut planned = Planned::of(lab, &overrides)?;
-    let elsewhere = planned.cells.iter().find(|cell| cell.lane != Lane::Virtual);
+    let mut planned = PlannedLab::of(lab, &overrides)?;
+    let elsewhere = planned.cells.iter().find(|cell| cell.lane != RunLane::Virtual);
     if let Some(cell) = elsewhere.filter(|_| args.exact) {
         return Err(Failure::refused(format!("cell {}: {NOT_EXACT}", plain(&cell.cell.name))));
     }
@@ -140,8 +140,8 @@ pub fn run(args: Args) -> Ending {
         output::print(&described(&planned))?;
         return Ok(Exit::Done);
     }
-    let interrupts = Interrupts::listen()?;
-    let directory = Directory::open(&path)?;
+    let interrupts = SignalRequests::listen()?;
+    let directory = LabDirectory::open(&path)?;
     directory.prepare(&planned)?;
     let jobs = planned.jobs();
     if !path.join(punctual_bundle::lab::FILE).exists() {
@@ -149,9 +149,9 @@ pub fn run(args: Args) -> Ending {
     }
     let messages = output::messages(args.quiet);
     let ran = match &args.on {
-        Some(Engine::None) => collect::what_is_there(&planned, &jobs, &directory),
-        Some(Engine::Slurm) => slurm::run(&planned, &jobs, &directory, &interrupts, messages)?,
-        Some(Engine::Ssh(_)) | None => {
+        Some(CellRunner::None) => collect::what_is_there(&planned, &jobs, &directory),
+        Some(CellRunner::Slurm) => slurm::run(&planned, &jobs, &directory, &interrupts, messages)?,
+        Some(CellRunner::Ssh(_)) | None => {
             directory.clean(&planned);
             schedule::run(&planned, &jobs, &directory, &interrupts, messages, None)?
         }
@@ -182,7 +182,7 @@ pub fn run(args: Args) -> Ending {
 }
 
 /// The cells, and the total time.
-fn described(planned: &Planned) -> String {
+fn described(planned: &PlannedLab) -> String {
     let runs = planned.seeds.len() as u64 * u64::from(planned.repeat);
     let seeds = match planned.seeds.first() {
         Some(Some(_)) => format!("{} × ", counted(planned.seeds.len() as u64, "seed")),
@@ -203,7 +203,9 @@ fn described(planned: &Planned) -> String {
         text += &format!("  {:width$}  {}, measures {measures}\n", cell.cell.name, cell.place);
         match (planned.expected(number), &cell.lane) {
             (None, _) => known = false,
-            (Some(time), Lane::Machine) => alone += time * i64::try_from(runs).unwrap_or(i64::MAX),
+            (Some(time), RunLane::Machine) => {
+                alone += time * i64::try_from(runs).unwrap_or(i64::MAX)
+            }
             (Some(time), _) => side_by_side += time * i64::try_from(runs).unwrap_or(i64::MAX),
         }
     }

@@ -1,11 +1,11 @@
 //! `punctual probe --lines`: source lines that can have a probe.
 
-use super::target::Target;
+use super::target::ProbeTarget;
 use crate::exit::{Ending, Exit, Failure};
 use crate::output;
 use punctual_core::format::{count, counted, plain};
 use punctual_record::symbols::lines::{SourceLines, WhichLines, list_lines};
-use punctual_record::symbols::{Function, Spec, resolve};
+use punctual_record::symbols::{Function, FunctionSpec, resolve};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -16,7 +16,7 @@ use std::path::PathBuf;
 const SOURCE_MAX: u64 = 16 << 20;
 
 /// Lists the lines of these source files and functions; without any, the source files.
-pub fn run(words: &[String], target: &Target, json: bool) -> Ending {
+pub fn run(words: &[String], target: &ProbeTarget, json: bool) -> Ending {
     let files = target.files()?;
     let listed = match words {
         [] => everything(&files)?,
@@ -48,7 +48,7 @@ fn named(word: &str, files: &[PathBuf]) -> Result<Vec<SourceLines>, Failure> {
         Some((object, source)) if !source.contains(':') => (Some(object), source),
         _ => (None, word),
     };
-    let of_object = Spec::parse(&format!("{}:line", object.unwrap_or("any"))).ok();
+    let of_object = FunctionSpec::parse(&format!("{}:line", object.unwrap_or("any"))).ok();
     let mut searched: Vec<PathBuf> = files.to_vec();
     searched.extend(of_object.as_ref().and_then(|spec| spec.path.clone()));
     searched.dedup();
@@ -61,7 +61,7 @@ fn named(word: &str, files: &[PathBuf]) -> Result<Vec<SourceLines>, Failure> {
     {
         return Ok(listed.clone());
     }
-    let functions = Spec::parse(word).map_err(|why| vec![why]);
+    let functions = FunctionSpec::parse(word).map_err(|why| vec![why]);
     let functions = functions.and_then(|spec| resolve(&[spec], files));
     match (functions, of_source) {
         (Ok(functions), Ok(_)) => of_functions(&functions),

@@ -2,10 +2,10 @@
 
 use crate::exit::Failure;
 use punctual_lab::Libraries;
-use punctual_record::probe::Whose;
+use punctual_record::probe::ProbedProcesses;
 use punctual_session::command::{self, Command};
 use punctual_session::programs::{find_program, is_there};
-use punctual_sys::gate::Gated;
+use punctual_sys::gate::GatedProcess;
 use punctual_sys::user::User;
 use std::collections::BTreeSet;
 use std::fs;
@@ -14,7 +14,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// The target of probes.
-pub enum Target {
+pub enum ProbeTarget {
     /// A command to start.
     Command { program: PathBuf, line: Vec<String>, user: Option<User> },
     /// A running process.
@@ -24,27 +24,29 @@ pub enum Target {
 }
 
 /// The probed process; a command waits before its first instruction.
-pub enum Process {
-    Gated { gated: Gated, name: String },
+pub enum ProbedProcess {
+    Gated { gated: GatedProcess, name: String },
     Running(u32),
     Everyone,
 }
 
-impl Target {
+impl ProbeTarget {
     /// Parses the command line.
     pub fn of(
         pid: Option<u32>,
         everyone: bool,
         line: &[String],
         user: Option<&str>,
-    ) -> Result<Target, Failure> {
+    ) -> Result<ProbeTarget, Failure> {
         match (pid, command::find(line)?) {
-            (Some(pid), _) if is_there(pid) => Ok(Target::Process(pid)),
+            (Some(pid), _) if is_there(pid) => Ok(ProbeTarget::Process(pid)),
             (Some(pid), _) => Err(Failure::refused(format!("there is no process {pid}"))),
-            (None, Some(program)) => {
-                Ok(Target::Command { program, line: line.to_vec(), user: command::user(user)? })
-            }
-            (None, None) if everyone => Ok(Target::Everyone),
+            (None, Some(program)) => Ok(ProbeTarget::Command {
+                program,
+                line: line.to_vec(),
+                user: command::user(user)?,
+            }),
+            (None, None) if everyone => Ok(ProbeTarget::Everyone),
             (None, None) => Err(Failure::refused(
                 "no target: give a command after `--`, a process with -p, or --everyone",
             )),
@@ -54,8 +56,8 @@ impl Target {
     /// The name of the bundle.
     pub fn name(&self) -> String {
         match self {
-            Target::Command { line, .. } => command::name(line),
-            Target::Process(pid) => {
+            ProbeTarget::Command { line, .. } => command::name(line),
+            ProbeTarget::Process(pid) => {
                 let comm = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
                 if comm.trim().is_empty() {
                     format!("process {pid}")
@@ -63,68 +65,70 @@ impl Target {
                     comm.trim().to_owned()
                 }
             }
-            Target::Everyone => "probe".to_owned(),
+            ProbeTarget::Everyone => "probe".to_owned(),
         }
     }
 
     /// The files in which functions without a path are searched: the program, then its libraries.
     pub fn files(&self) -> Result<Vec<PathBuf>, Failure> {
         match self {
-            Target::Command { program, .. } => of_program(program),
-            Target::Process(pid) => of_process(*pid),
-            Target::Everyone => Ok(Vec::new()),
+            ProbeTarget::Command { program, .. } => of_program(program),
+            ProbeTarget::Process(pid) => of_process(*pid),
+            ProbeTarget::Everyone => Ok(Vec::new()),
         }
     }
 
     /// Creates the process of a command.
-    pub fn start(&self, output_to_stderr: bool) -> Result<Process, Failure> {
+    pub fn start(&self, output_to_stderr: bool) -> Result<ProbedProcess, Failure> {
         match self {
-            Target::Command { program, line, user } => {
+            ProbeTarget::Command { program, line, user } => {
                 let command = command::prepared(program, line, output_to_stderr, user.as_ref());
                 let name = line[0].clone();
-                let gated = Gated::start(command)
+                let gated = GatedProcess::start(command)
                     .map_err(|why| Failure::refused(format!("cannot run `{name}`: {why}")))?;
-                Ok(Process::Gated { gated, name })
+                Ok(ProbedProcess::Gated { gated, name })
             }
-            Target::Process(pid) => Ok(Process::Running(*pid)),
-            Target::Everyone => Ok(Process::Everyone),
+            ProbeTarget::Process(pid) => Ok(ProbedProcess::Running(*pid)),
+            ProbeTarget::Everyone => Ok(ProbedProcess::Everyone),
         }
     }
 }
 
-impl Process {
+impl ProbedProcess {
     /// The processes whose calls are timed.
-    pub fn whose(&self, children: bool) -> Whose {
+    pub fn whose(&self, children: bool) -> ProbedProcesses {
         match self {
-            Process::Gated { gated: Gated { pid, .. }, .. } | Process::Running(pid) if children => {
-                Whose::Family(*pid)
+            ProbedProcess::Gated { gated: GatedProcess { pid, .. }, .. }
+            | ProbedProcess::Running(pid)
+                if children =>
+            {
+                ProbedProcesses::Family(*pid)
             }
-            Process::Gated { gated: Gated { pid, .. }, .. } | Process::Running(pid) => {
-                Whose::Process(*pid)
-            }
-            Process::Everyone => Whose::Everyone,
+            ProbedProcess::Gated { gated: GatedProcess { pid, .. }, .. }
+            | ProbedProcess::Running(pid) => ProbedProcesses::Process(*pid),
+            ProbedProcess::Everyone => ProbedProcesses::Everyone,
         }
     }
 
     /// The process whose calls are timed, if it is a single one.
     pub fn pid(&self) -> Option<u32> {
         match self {
-            Process::Gated { gated, .. } => Some(gated.pid),
-            Process::Running(pid) => Some(*pid),
-            Process::Everyone => None,
+            ProbedProcess::Gated { gated, .. } => Some(gated.pid),
+            ProbedProcess::Running(pid) => Some(*pid),
+            ProbedProcess::Everyone => None,
         }
     }
 
     /// Releases the command; `None` without one.
     pub fn release(self) -> Result<Option<Command>, Failure> {
         match self {
-            Process::Gated { gated, name } => {
+            ProbedProcess::Gated { gated, name } => {
                 let child = gated.release();
                 let child =
                     child.map_err(|why| Failure::refused(format!("cannot run `{name}`: {why}")))?;
                 Ok(Some(Command::of(child)))
             }
-            Process::Running(_) | Process::Everyone => Ok(None),
+            ProbedProcess::Running(_) | ProbedProcess::Everyone => Ok(None),
         }
     }
 }

@@ -1,13 +1,13 @@
 //! The options of `run`, `measure` and `demo`.
 
-use crate::commands::beside::Beside;
+use crate::commands::beside::FilesBeside;
 use punctual_core::Nanos;
 use punctual_session::options::{RunOptions, SshOptions};
 use std::path::PathBuf;
 
 /// The common options of `run` and `measure`.
 #[derive(clap::Args)]
-pub struct Common {
+pub struct CommonArgs {
     /// Print the resolved plan (defaults, CPUs, priorities, estimated time) and start nothing
     #[arg(long)]
     pub plan: bool,
@@ -22,7 +22,7 @@ pub struct Common {
     #[arg(long)]
     pub json: bool,
     #[command(flatten)]
-    pub beside: Beside,
+    pub beside: FilesBeside,
     #[command(flatten)]
     pub engine: EngineArgs,
     /// Allow experiments that could make the system unresponsive
@@ -84,7 +84,7 @@ pub struct EngineArgs {
     #[arg(long)]
     explain: bool,
     #[command(flatten)]
-    calibration: Calibration,
+    calibration: CalibrationArgs,
 }
 
 impl EngineArgs {
@@ -104,7 +104,7 @@ impl EngineArgs {
 
 /// Whether to measure the cost of recording.
 #[derive(clap::Args)]
-pub struct Calibration {
+pub struct CalibrationArgs {
     /// Measure what recording costs before the run, in about 7 s: the latency of a timer thread
     /// with and without it [default: if something is recorded for 10 s or longer; with attach,
     /// never]
@@ -115,7 +115,7 @@ pub struct Calibration {
     no_calibration: bool,
 }
 
-impl Calibration {
+impl CalibrationArgs {
     /// The request, if any.
     pub fn asked(&self) -> Option<bool> {
         (self.calibrate || self.no_calibration).then_some(self.calibrate)
@@ -146,7 +146,7 @@ impl SshArgs {
     }
 }
 
-impl Common {
+impl CommonArgs {
     /// The options of the run itself; the rest applies to its result.
     pub fn options(&self) -> RunOptions {
         RunOptions {

@@ -1,13 +1,13 @@
 //! Checks before the start that every file of a run can be written, not after an hour of measuring.
 
-use super::common::Common;
+use super::common::CommonArgs;
 use crate::commands::beside::refuse;
 use crate::exit::Failure;
 use punctual_core::format::plain;
-use punctual_plan::{Output, Plan, Workload};
+use punctual_plan::{LoadOutput, Plan, Workload};
 
 /// Checks the files beside the bundle, those of systress, and those that programs write to.
-pub fn check(args: &Common, plan: &Plan) -> Result<(), Failure> {
+pub fn check(args: &CommonArgs, plan: &Plan) -> Result<(), Failure> {
     args.beside.check()?;
     for phase in &plan.phases {
         for measure in &phase.measures {
@@ -25,7 +25,7 @@ pub fn check(args: &Common, plan: &Plan) -> Result<(), Failure> {
         });
         for (name, outputs) in loads.chain(programs) {
             for (output, what) in outputs.into_iter().zip(["stdout", "stderr"]) {
-                if let Output::File(path) = output {
+                if let LoadOutput::File(path) = output {
                     refuse(path, &format!("{what} of {}", plain(name)))?;
                 }
             }

@@ -8,15 +8,15 @@ use punctual_bundle::{Bundle, BundleWriter, CommandEnd, Outcome, Verdict};
 use punctual_core::Finding;
 use punctual_core::event::Group;
 use punctual_report::terminal;
-use punctual_session::end::{self, Measured};
+use punctual_session::end::{self, MeasuredRun};
 use punctual_session::messages::shown;
-use punctual_session::recording::Done;
+use punctual_session::recording::RecordingResult;
 use punctual_session::{limits, recorded};
 
 /// Closes the bundle, prints a summary on standard error, and ends with the command's code.
 pub fn end(
     writer: BundleWriter,
-    done: Done,
+    done: RecordingResult,
     outcome: Outcome,
     command: Option<CommandEnd>,
     limits: &[String],
@@ -41,7 +41,7 @@ pub fn code(verdict: &Verdict, command: Option<CommandEnd>) -> u8 {
 }
 
 /// A closed recording.
-pub struct Closed {
+pub struct ClosedRecording {
     /// The verdict on the request.
     pub verdict: Verdict,
     /// The findings about its limits.
@@ -53,11 +53,11 @@ pub struct Closed {
 /// Writes the last files of the bundle: how the recording ended, and the results of its limits.
 pub fn close(
     mut writer: BundleWriter,
-    done: Done,
+    done: RecordingResult,
     outcome: Outcome,
     command: Option<CommandEnd>,
     limits: &[String],
-) -> Result<Closed, Failure> {
+) -> Result<ClosedRecording, Failure> {
     let directory = writer.directory().to_owned();
     let written = Bundle::open(&directory).map_err(Failure::failed)?;
     let judged = limits::judge(&written, limits);
@@ -67,12 +67,12 @@ pub fn close(
     let unwritten: Vec<String> = done.trouble.into_iter().collect();
     let found = [done.recorded.findings.clone(), of_limits.clone()].concat();
     let recorded = Some(&done.recorded);
-    let measured = Measured { phases: &[], found: &found, recorded, unwritten };
+    let measured = MeasuredRun { phases: &[], found: &found, recorded, unwritten };
     let mut summary = end::judge(&mut writer, outcome, measured).0;
     summary.recording = recorded::open(&written).map(|opened| opened.summary());
     end::close(writer, &summary).map_or(Ok(()), Err)?;
     let bundle = Bundle::open(&directory).map_err(Failure::failed)?;
-    Ok(Closed { verdict: summary.verdict, of_limits, bundle })
+    Ok(ClosedRecording { verdict: summary.verdict, of_limits, bundle })
 }
 
 /// Prints a summary of the recording, its busiest tasks, and possible next commands.

@@ -3,7 +3,7 @@
 use crate::output;
 use punctual_core::format;
 use punctual_core::{Finding, MonotonicNs, Nanos};
-use punctual_session::recording::Progress;
+use punctual_session::recording::RecordingProgress;
 use punctual_sys::clock;
 use std::io::{self, IsTerminal, Write};
 use std::sync::atomic::Ordering;
@@ -12,20 +12,20 @@ use std::sync::atomic::Ordering;
 const REFRESH: Nanos = Nanos::from_millis(500);
 
 /// A line that overwrites itself: events per second, losses, size. Only on a terminal.
-pub struct Line {
+pub struct TraceLine {
     shown: bool,
     began: MonotonicNs,
     last: MonotonicNs,
     events: u64,
 }
 
-impl Line {
-    pub fn new(quiet: bool, began: MonotonicNs) -> Line {
-        Line { shown: !quiet && io::stderr().is_terminal(), began, last: began, events: 0 }
+impl TraceLine {
+    pub fn new(quiet: bool, began: MonotonicNs) -> TraceLine {
+        TraceLine { shown: !quiet && io::stderr().is_terminal(), began, last: began, events: 0 }
     }
 
     /// Updates the view when due.
-    pub fn refresh(&mut self, progress: &Progress) {
+    pub fn refresh(&mut self, progress: &RecordingProgress) {
         let now = clock::monotonic();
         if !self.shown || now - self.last < REFRESH {
             return;
@@ -49,7 +49,7 @@ impl Line {
     }
 }
 
-impl Drop for Line {
+impl Drop for TraceLine {
     fn drop(&mut self) {
         if self.shown && self.last > self.began {
             let _ = write!(io::stderr(), "\r\u{1b}[K");

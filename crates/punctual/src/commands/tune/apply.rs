@@ -4,8 +4,8 @@ use crate::exit::{Ending, Exit};
 use crate::output;
 use punctual_core::format::plain;
 use punctual_session::messages::shown;
-use punctual_study::tune::apply::{Report, apply, undo};
-use punctual_study::tune::persistent::Reader;
+use punctual_study::tune::apply::{ApplyReport, apply, undo};
+use punctual_study::tune::persistent::SettingReader;
 use std::path::PathBuf;
 
 /// Write the recommended settings as files that the system reads at boot
@@ -16,7 +16,7 @@ use std::path::PathBuf;
 #[command(after_help = "Examples:\n  punctual tune apply punctual-tune-experiment --root \
                         look\n  punctual tune apply punctual-tune-experiment\n  punctual tune \
                         apply punctual-tune-experiment --undo")]
-pub struct Args {
+pub struct TuneApplyArgs {
     /// The tuning's directory
     #[arg(value_name = "DIR")]
     directory: PathBuf,
@@ -33,11 +33,11 @@ pub struct Args {
 }
 
 /// Writes the files, or removes them.
-pub fn run(args: Args) -> Ending {
+pub fn run(args: TuneApplyArgs) -> Ending {
     let report = match args.undo {
         true => undo(&args.directory)?,
         false => {
-            let reader = if args.tuned { Reader::Tuned } else { Reader::System };
+            let reader = if args.tuned { SettingReader::Tuned } else { SettingReader::System };
             apply(&args.directory, &args.root, reader)?
         }
     };
@@ -45,7 +45,7 @@ pub fn run(args: Args) -> Ending {
     Ok(if report.not_done.is_empty() { Exit::Done } else { Exit::Failed })
 }
 
-fn text(report: &Report, undone: bool) -> String {
+fn text(report: &ApplyReport, undone: bool) -> String {
     let verb = if undone { "removed" } else { "written" };
     let mut text = String::new();
     for (path, then) in &report.done {

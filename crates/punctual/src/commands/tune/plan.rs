@@ -10,7 +10,7 @@ use punctual_core::Nanos;
 use punctual_core::format::duration;
 use punctual_report::document::tune_settings;
 use punctual_stats::tune::time_needed;
-use punctual_study::tune::directory::Spec;
+use punctual_study::tune::directory::TuningSpec;
 use punctual_study::tune::setting::{Setting, traits};
 use std::path::Path;
 
@@ -35,7 +35,7 @@ fn text(settings: &[Setting], left_out: &[NotTried]) -> String {
 }
 
 /// Prints the plan.
-pub fn dry_run(spec: &Spec, place: &Path) -> Ending {
+pub fn dry_run(spec: &TuningSpec, place: &Path) -> Ending {
     if let Some(plan) = &spec.reboots {
         return reboots::dry_run(&text(&spec.settings, &spec.left_out), spec, plan, place);
     }
@@ -67,7 +67,7 @@ pub fn dry_run(spec: &Spec, place: &Path) -> Ending {
 }
 
 /// The time needed with blocks of this length, by their spread.
-fn times(spec: &Spec, block: Nanos) -> [(u32, Nanos); 3] {
+fn times(spec: &TuningSpec, block: Nanos) -> [(u32, Nanos); 3] {
     SPREADS.map(|percent| {
         let spread = (1.0 + f64::from(percent) / 100.0).ln();
         (percent, time_needed(&spec.options(), spec.settings.len(), spread, block))

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
     after_help = "Examples:\n  punctual tune report punctual-tune-experiment\n  punctual tune \
                         report punctual-tune-experiment --json | jq .recommended"
 )]
-pub struct Args {
+pub struct TuneReportArgs {
     /// The tuning's directory
     #[arg(value_name = "DIR")]
     directory: PathBuf,
@@ -28,7 +28,7 @@ pub struct Args {
 }
 
 /// Reads the findings, and shows them.
-pub fn run(args: Args) -> Ending {
+pub fn run(args: TuneReportArgs) -> Ending {
     let document = found(&args.directory)?;
     print(&document, &args.directory, args.json, args.output.as_deref()).end(Exit::Done)
 }

@@ -13,14 +13,14 @@ use std::path::PathBuf;
 /// punctual-tune` ends that first.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  punctual tune undo punctual-tune-experiment")]
-pub struct Args {
+pub struct TuneUndoArgs {
     /// The tuning's directory
     #[arg(value_name = "DIR")]
     directory: PathBuf,
 }
 
 /// Reverts everything.
-pub fn run(args: Args) -> Ending {
+pub fn run(args: TuneUndoArgs) -> Ending {
     let not_done = undo(&args.directory)?;
     let mut text = String::new();
     for why in &not_done {

@@ -1,7 +1,7 @@
 //! The picture of `punctual attach`: progress, a line per thread, the top culprit.
 
 use super::draw::progress_bar;
-use super::line::{Line, Paper, Style, clipped_in_the_middle, lines_of};
+use super::line::{Paper, Style, TerminalLine, clipped_in_the_middle, lines_of};
 use punctual_core::Nanos;
 use punctual_core::format::{clipped, count, counted, micros, plain, width_of};
 use punctual_session::attach::watcher::Attached;
@@ -17,7 +17,7 @@ const LONGEST_NAME: usize = 40;
 
 /// All lines, at most the given number; threads without room are counted.
 pub fn draw(attached: &Attached, paper: Paper, height: usize) -> Vec<String> {
-    let title = Line::new(paper).push(&clipped(&attached.name, 40, false), Style::BOLD);
+    let title = TerminalLine::new(paper).push(&clipped(&attached.name, 40, false), Style::BOLD);
     let threads = counted(attached.threads.len() as u64, "thread");
     let title = title.push(&format!("  {threads} with cycles"), Style::DIM);
     let mut lines = vec![title.finish(), progress_bar(attached.elapsed, attached.planned, paper)];
@@ -42,14 +42,14 @@ fn table(attached: &Attached, paper: Paper, room: usize) -> Vec<String> {
     if attached.others > 0 {
         let others = counted(attached.others as u64, "thread");
         let text = format!("+ {others} without cycles so far");
-        lines.push(Line::new(paper).push(&text, Style::DIM).finish());
+        lines.push(TerminalLine::new(paper).push(&text, Style::DIM).finish());
     }
     lines.truncate(room);
     lines
 }
 
 fn head(name: usize, paper: Paper) -> String {
-    let line = Line::new(paper).left("response, µs", name, Style::DIM);
+    let line = TerminalLine::new(paper).left("response, µs", name, Style::DIM);
     let line = line.push(" ", Style::PLAIN).left("cycle", KIND - 1, Style::DIM);
     let line = line.right("cycles", COUNT, Style::DIM).right("last", TIME, Style::DIM);
     let line = line.right("worst", TIME, Style::DIM).right("skipped", PROBLEM, Style::DIM);
@@ -59,7 +59,7 @@ fn head(name: usize, paper: Paper) -> String {
 fn row(thread: &ThreadRow, name: usize, paper: Paper) -> String {
     let time = |response: Option<Nanos>| response.map_or("-".to_owned(), micros);
     let style = |n: u64| if n == 0 { Style::DIM } else { Style::BOLD.color(Style::RED) };
-    let line = Line::new(paper);
+    let line = TerminalLine::new(paper);
     let line = line.left(&clipped_in_the_middle(&thread.name, name), name, Style::PLAIN);
     let line = line.push(" ", Style::PLAIN).left(thread.kind, KIND - 1, Style::PLAIN);
     let line = line.right(&count(thread.cycles), COUNT, Style::PLAIN);
@@ -70,7 +70,7 @@ fn row(thread: &ThreadRow, name: usize, paper: Paper) -> String {
 }
 
 fn culprit_line(attached: &Attached, paper: Paper) -> String {
-    let line = Line::new(paper).push("last minute  ", Style::DIM);
+    let line = TerminalLine::new(paper).push("last minute  ", Style::DIM);
     let Some(culprit) = &attached.culprit else {
         return line.push("nothing delayed a cycle", Style::DIM).finish();
     };

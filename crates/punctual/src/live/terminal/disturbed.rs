@@ -1,7 +1,7 @@
 //! The picture of `punctual attach --cpus`: progress, and a line per CPU.
 
 use super::draw::progress_bar;
-use super::line::{Line, Paper, Style, lines_of};
+use super::line::{Paper, Style, TerminalLine, lines_of};
 use punctual_core::format::{clipped, count, micros, plain};
 use punctual_session::attach::watcher::Disturbed;
 use punctual_session::run::CpuRow;
@@ -16,7 +16,7 @@ const WIDE: usize = 100;
 
 /// All lines, at most the given number; CPUs without room are counted.
 pub fn draw(state: &Disturbed, paper: Paper, height: usize) -> Vec<String> {
-    let title = Line::new(paper).push(&format!("CPU {}", state.chosen), Style::BOLD);
+    let title = TerminalLine::new(paper).push(&format!("CPU {}", state.chosen), Style::BOLD);
     let title = title.push("  entries into the kernel", Style::DIM);
     let mut lines = vec![
         title.finish(),
@@ -31,7 +31,8 @@ pub fn draw(state: &Disturbed, paper: Paper, height: usize) -> Vec<String> {
 }
 
 fn head(paper: Paper) -> String {
-    let line = Line::new(paper).left("CPU", CPU, Style::DIM).right("entries", COUNT, Style::DIM);
+    let line =
+        TerminalLine::new(paper).left("CPU", CPU, Style::DIM).right("entries", COUNT, Style::DIM);
     let line = match paper.width >= WIDE {
         true => line.right("a second", RATE, Style::DIM),
         false => line,
@@ -45,7 +46,7 @@ fn row(cpu: &CpuRow, paper: Paper) -> String {
     let is_wide = paper.width >= WIDE;
     let rate = if is_wide { RATE } else { 0 };
     let fixed = CPU + COUNT + rate + TIME + SHARE + 2;
-    let line = Line::new(paper).left(&cpu.cpu.to_string(), CPU, Style::PLAIN);
+    let line = TerminalLine::new(paper).left(&cpu.cpu.to_string(), CPU, Style::PLAIN);
     let line = line.right(&count(cpu.entries), COUNT, Style::PLAIN);
     let line = match is_wide {
         true => line.right(&format!("{:.0}", cpu.a_second), RATE, Style::PLAIN),

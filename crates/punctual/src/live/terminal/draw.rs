@@ -3,8 +3,8 @@
 
 mod columns;
 
-use super::line::{Line, Paper, Style, clipped_in_the_middle, lines_of};
-use columns::{Columns, FIGURE, bars};
+use super::line::{Paper, Style, TerminalLine, clipped_in_the_middle, lines_of};
+use columns::{FIGURE, LiveColumns, bars};
 use punctual_core::format::{clipped, count, duration, micros, micros_f64, plain, width_of};
 use punctual_core::{Nanos, Severity};
 use punctual_session::kept::KeptSeries;
@@ -25,7 +25,7 @@ pub fn draw(snapshot: &Snapshot, paper: Paper, height: usize) -> Vec<String> {
 
 fn progress_lines(snapshot: &Snapshot, paper: Paper) -> Vec<String> {
     let number = format!("  phase {} of {}: ", snapshot.phase_number + 1, snapshot.phases);
-    let title = Line::new(paper)
+    let title = TerminalLine::new(paper)
         .push(&clipped(snapshot.experiment, 40, false), Style::BOLD)
         .push(&number, Style::DIM)
         .push(&clipped(&snapshot.phase.meta.name, 40, false), Style::BOLD.color(Style::CYAN));
@@ -44,7 +44,7 @@ pub fn progress_bar(elapsed: Nanos, planned: Option<Nanos>, paper: Paper) -> Str
         None => {
             let text =
                 format!("{} so far; Ctrl-C ends the run and keeps all results", duration(elapsed));
-            Line::new(paper).push(&text, Style::PLAIN).finish()
+            TerminalLine::new(paper).push(&text, Style::PLAIN).finish()
         }
     }
 }
@@ -56,13 +56,13 @@ fn gauge(share: f64, label: &str, paper: Paper) -> String {
     let done = (share * paper.width as f64).round() as usize;
     let split = text.char_indices().nth(done).map_or(text.len(), |(at, _)| at);
     let (done, left) = text.split_at(split);
-    let line = Line::new(paper).push(done, Style::REVERSE.color(Style::CYAN));
+    let line = TerminalLine::new(paper).push(done, Style::REVERSE.color(Style::CYAN));
     line.push(left, Style::PLAIN.color(Style::ON_GRAY)).finish()
 }
 
 /// A blank line, the head, a line per series, as far as there is room.
 fn table(snapshot: &Snapshot, paper: Paper, room: usize) -> Vec<String> {
-    let columns = Columns::for_width(paper.width, longest_name(snapshot));
+    let columns = LiveColumns::for_width(paper.width, longest_name(snapshot));
     let series = snapshot.phase.live();
     let fitting = room.saturating_sub(2);
     let mut lines = vec![String::new(), head(&columns, paper)];
@@ -81,14 +81,14 @@ fn longest_name(snapshot: &Snapshot) -> usize {
         .unwrap_or(0)
 }
 
-fn head(columns: &Columns, paper: Paper) -> String {
+fn head(columns: &LiveColumns, paper: Paper) -> String {
     let (what, figures, scale) = columns.head();
-    let line = Line::new(paper).left(what, columns.name, Style::DIM);
+    let line = TerminalLine::new(paper).left(what, columns.name, Style::DIM);
     let line = figures.iter().fold(line, |line, word| line.right(word, FIGURE + 1, Style::DIM));
     line.push(" ", Style::PLAIN).push(&scale, Style::DIM).finish()
 }
 
-fn row(series: &KeptSeries, columns: &Columns, paper: Paper) -> String {
+fn row(series: &KeptSeries, columns: &LiveColumns, paper: Paper) -> String {
     let data = &series.state.data;
     let shown = |latency: Option<Nanos>| latency.map_or("-".to_owned(), micros);
     let p99 = (data.count() >= 1_000).then(|| Nanos(data.whole.value_at_percentile(99.0) as i64));
@@ -104,7 +104,7 @@ fn row(series: &KeptSeries, columns: &Columns, paper: Paper) -> String {
         columns.lost.then(|| loss(data.losses.dropped)),
     ];
     let name = clipped_in_the_middle(&series.meta.name, columns.name);
-    let line = Line::new(paper).left(&name, columns.name, Style::PLAIN);
+    let line = TerminalLine::new(paper).left(&name, columns.name, Style::PLAIN);
     let figures = figures.into_iter().flatten();
     let line = figures.fold(line, |line, (text, style)| line.right(&text, FIGURE + 1, style));
     let bars = bars(series, columns.bars);
@@ -113,7 +113,7 @@ fn row(series: &KeptSeries, columns: &Columns, paper: Paper) -> String {
 
 /// The load of all CPUs and of each.
 fn cpu_line(snapshot: &Snapshot, paper: Paper) -> String {
-    let mut line = Line::new(paper);
+    let mut line = TerminalLine::new(paper);
     let Some(load) = snapshot.cpu_load else { return line.finish() };
     line = line.push(&format!("CPU {:>3.0} %  ", load.all.busy * 100.0), Style::PLAIN);
     for (cpu, shares) in &load.cpus {
@@ -133,7 +133,7 @@ fn cpu_line(snapshot: &Snapshot, paper: Paper) -> String {
 }
 
 fn load_line(snapshot: &Snapshot, paper: Paper) -> String {
-    let mut line = Line::new(paper).push("loads  ", Style::DIM);
+    let mut line = TerminalLine::new(paper).push("loads  ", Style::DIM);
     for load in snapshot.loads {
         line = line.push(&clipped(&load.name, 20, false), Style::PLAIN);
         if load.starts != 1 {
@@ -163,5 +163,5 @@ fn warning_line(snapshot: &Snapshot, paper: Paper) -> String {
         format!("{} {}{more}", count(*n), if *n == 1 { one } else { many })
     });
     let text = parts.collect::<Vec<_>>().join("  ");
-    Line::new(paper).push(&text, Style::PLAIN.color(Style::YELLOW)).finish()
+    TerminalLine::new(paper).push(&text, Style::PLAIN.color(Style::YELLOW)).finish()
 }

@@ -36,20 +36,20 @@ pub struct Paper {
 }
 
 /// A line in progress.
-pub struct Line {
+pub struct TerminalLine {
     text: String,
     left: usize,
     colored: bool,
 }
 
-impl Line {
-    pub fn new(paper: Paper) -> Line {
-        Line { text: String::new(), left: paper.width, colored: paper.colored }
+impl TerminalLine {
+    pub fn new(paper: Paper) -> TerminalLine {
+        TerminalLine { text: String::new(), left: paper.width, colored: paper.colored }
     }
 
     /// Adds as much of the text as fits. Names from outside are harmless only after `clipped` or
     /// `plain`.
-    pub fn push(mut self, text: &str, style: Style) -> Line {
+    pub fn push(mut self, text: &str, style: Style) -> TerminalLine {
         let fitting = as_much_as_fits(text.chars(), self.left);
         self.left -= width_of(&fitting);
         let codes = [style.attribute, style.color.filter(|_| self.colored)];
@@ -62,13 +62,13 @@ impl Line {
     }
 
     /// Adds the text at the right end of a column of this width.
-    pub fn right(self, text: &str, width: usize, style: Style) -> Line {
+    pub fn right(self, text: &str, width: usize, style: Style) -> TerminalLine {
         let before = " ".repeat(width.saturating_sub(width_of(text)));
         self.push(&before, Style::PLAIN).push(text, style)
     }
 
     /// Adds the text at the left end of a column of this width.
-    pub fn left(self, text: &str, width: usize, style: Style) -> Line {
+    pub fn left(self, text: &str, width: usize, style: Style) -> TerminalLine {
         let after = " ".repeat(width.saturating_sub(width_of(text)));
         self.push(text, style).push(&after, Style::PLAIN)
     }
@@ -114,7 +114,7 @@ pub fn lines_of<T>(
     let mut lines: Vec<String> = all.iter().take(shown).map(line).collect();
     if shown < all.len() {
         let more = format!("+ {} more", all.len() - shown);
-        lines.push(Line::new(paper).push(&more, Style::DIM).finish());
+        lines.push(TerminalLine::new(paper).push(&more, Style::DIM).finish());
     }
     lines
 }
@@ -139,7 +139,7 @@ mod tests {
     #[test]
     fn a_line_is_never_wider_than_the_terminal() {
         let line = |width, colored| {
-            let line = Line::new(Paper { width, colored });
+            let line = TerminalLine::new(Paper { width, colored });
             let line =
                 line.left("日本語", 8, Style::BOLD).right("12.0", 6, Style::DIM.color(Style::RED));
             line.push("!", Style::PLAIN).finish()

@@ -3,16 +3,16 @@
 use super::stacks::Stacks;
 use super::untranslated::Untranslated;
 use crate::bpf::sys::{self, MapShape};
-use crate::bpf::{Attach, Buffers, LoadError, Object, Shape, borrowed, slots};
-use crate::request::{Backend, Mode, Request};
+use crate::bpf::{Attach, BpfObject, BufferSizes, Buffers, LoadError, borrowed, slots};
+use crate::request::{Backend, RecordMode, Request};
 use crate::tracefs::Tracefs;
-use crate::tracepoints::Tracepoint;
+use crate::tracepoints::TracepointTable;
 use crate::translate::{NR_FUTEX, Translator};
 use crate::wire::layout as wire;
 use aya_obj::btf::Btf;
 use punctual_core::event::Group;
 use punctual_core::event::NamedTracepoint;
-use punctual_traces::format::Format;
+use punctual_traces::format::RecordFormat;
 use std::os::fd::OwnedFd;
 
 static EVENTS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/events.bpf.o.z"));
@@ -20,12 +20,12 @@ static EVENTS_FLIGHT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/events_f
 static RAW_FLIGHT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/raw_flight.bpf.o.z"));
 static RAW: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/raw.bpf.o.z"));
 
-pub(super) struct Programs<'a> {
+pub(super) struct RecorderPrograms<'a> {
     request: &'a Request,
-    shared: Shared,
+    shared: SharedMaps,
     constants: Vec<(&'static str, Vec<u8>)>,
     /// Programs with BTF, if they are to be used.
-    events: Option<(Btf, Object)>,
+    events: Option<(Btf, BpfObject)>,
     /// tracefs, for programs without BTF; opened when first needed.
     tracefs: Option<Result<Tracefs, String>>,
     translator: Translator,
@@ -48,20 +48,20 @@ struct Copied {
 }
 
 /// Maps shared by all programs of a recorder.
-struct Shared {
+struct SharedMaps {
     maps: Vec<(&'static str, OwnedFd)>,
 }
 
-impl<'a> Programs<'a> {
+impl<'a> RecorderPrograms<'a> {
     pub(super) fn prepare(
         request: &'a Request,
-        shape: Shape,
+        shape: BufferSizes,
         names_slot: u32,
         backend: Backend,
-    ) -> Result<Programs<'a>, LoadError> {
-        let shared = Shared::create(shape, names_slot + 1)?;
+    ) -> Result<RecorderPrograms<'a>, LoadError> {
+        let shared = SharedMaps::create(shape, names_slot + 1)?;
         shared.fill(request)?;
-        let mut programs = Programs {
+        let mut programs = RecorderPrograms {
             request,
             shared,
             constants: constants(request, shape, names_slot),
@@ -81,7 +81,7 @@ impl<'a> Programs<'a> {
             let one_by_one = request.groups.contains(&Group::Syscall);
             constants.push(("want_interrupted", flag(request.timers_only && !one_by_one)));
             let mut object =
-                Object::open(of_mode(request, EVENTS, EVENTS_FLIGHT), &borrowed(&constants))?;
+                BpfObject::open(of_mode(request, EVENTS, EVENTS_FLIGHT), &borrowed(&constants))?;
             if request.stacks {
                 object.shape("stacks", wire::STACK_DEPTH as u32 * 8, STACKS);
             }
@@ -92,7 +92,7 @@ impl<'a> Programs<'a> {
         Ok(programs)
     }
 
-    pub(super) fn buffers(&self, shape: Shape, count: u32) -> Result<Buffers, LoadError> {
+    pub(super) fn buffers(&self, shape: BufferSizes, count: u32) -> Result<Buffers, LoadError> {
         let bytes = u64::from(shape.value_size()) * u64::from(count);
         Buffers::map(self.shared.map(BUFFERS)?, shape, count)
             .map_err(|why| LoadError::Map { bytes, why })
@@ -100,7 +100,7 @@ impl<'a> Programs<'a> {
 
     /// Attaches the program for a tracepoint. Those of modules are not in the kernel's own BTF, but
     /// tracefs describes them.
-    pub(super) fn attach(&mut self, tracepoint: &Tracepoint) -> Result<Attach, LoadError> {
+    pub(super) fn attach(&mut self, tracepoint: &TracepointTable) -> Result<Attach, LoadError> {
         let Some((kernel, object)) = &self.events else { return self.attach_raw(tracepoint) };
         let mut result = Err(LoadError::NoTracepoint(tracepoint.full_name()));
         for program in tracepoint.programs {
@@ -122,13 +122,13 @@ impl<'a> Programs<'a> {
         self.attach_copying(&named.to_string(), &format, copied)
     }
 
-    fn format(&mut self, system: &str, name: &str) -> Result<Format, LoadError> {
+    fn format(&mut self, system: &str, name: &str) -> Result<RecordFormat, LoadError> {
         let tracefs = self.tracefs.get_or_insert_with(Tracefs::open).as_ref();
         let tracefs = tracefs.map_err(|why| LoadError::NoTracefs(why.clone()))?;
         tracefs.format(system, name).map_err(LoadError::NoTracefs)
     }
 
-    fn attach_raw(&mut self, tracepoint: &Tracepoint) -> Result<Attach, LoadError> {
+    fn attach_raw(&mut self, tracepoint: &TracepointTable) -> Result<Attach, LoadError> {
         let format = self.format(tracepoint.system, tracepoint.name)?;
         let number = self.translator.add(tracepoint, &format);
         // Programs cannot read the first 8 bytes.
@@ -160,7 +160,7 @@ impl<'a> Programs<'a> {
     fn attach_copying(
         &mut self,
         name: &str,
-        format: &Format,
+        format: &RecordFormat,
         copied: Copied,
     ) -> Result<Attach, LoadError> {
         let bytes = copied.bytes.next_multiple_of(8);
@@ -179,7 +179,7 @@ impl<'a> Programs<'a> {
             ("to_names", vec![u8::from(copied.to_names)]),
         ]);
         let mut object =
-            Object::open(of_mode(self.request, RAW, RAW_FLIGHT), &borrowed(&constants))?;
+            BpfObject::open(of_mode(self.request, RAW, RAW_FLIGHT), &borrowed(&constants))?;
         self.shared.share(&mut object)?;
         object.prepare(None)?;
         self.translated = true;
@@ -206,8 +206,8 @@ const RECORD: usize = wire::Raw::SIZE - 8;
 
 const BUFFERS: &str = "buffers";
 
-impl Shared {
-    fn create(shape: Shape, count: u32) -> Result<Shared, LoadError> {
+impl SharedMaps {
+    fn create(shape: BufferSizes, count: u32) -> Result<SharedMaps, LoadError> {
         const HASH: u32 = 1;
         const ARRAY: u32 = 2;
         const NO_PREALLOC: u32 = 1;
@@ -223,7 +223,7 @@ impl Shared {
             map("pids", HASH, 4, 1, 65536, NO_PREALLOC)?,
             map("comms", HASH, 16, 1, 64, 0)?,
         ];
-        Ok(Shared { maps })
+        Ok(SharedMaps { maps })
     }
 
     fn map(&self, name: &str) -> Result<&OwnedFd, LoadError> {
@@ -244,7 +244,7 @@ impl Shared {
         Ok(())
     }
 
-    fn share(&self, object: &mut Object) -> Result<(), LoadError> {
+    fn share(&self, object: &mut BpfObject) -> Result<(), LoadError> {
         for (name, fd) in &self.maps {
             object.adopt(name, fd.try_clone().map_err(|why| LoadError::Map { bytes: 0, why })?);
         }
@@ -254,10 +254,14 @@ impl Shared {
 
 /// The programs as compiled for the mode of this request.
 fn of_mode(request: &Request, usual: &'static [u8], flight: &'static [u8]) -> &'static [u8] {
-    if request.mode == Mode::Flight { flight } else { usual }
+    if request.mode == RecordMode::Flight { flight } else { usual }
 }
 
-fn constants(request: &Request, shape: Shape, names_slot: u32) -> Vec<(&'static str, Vec<u8>)> {
+fn constants(
+    request: &Request,
+    shape: BufferSizes,
+    names_slot: u32,
+) -> Vec<(&'static str, Vec<u8>)> {
     let flag = |is: bool| vec![u8::from(is)];
     let mut constants = vec![
         ("names_slot", names_slot.to_ne_bytes().to_vec()),

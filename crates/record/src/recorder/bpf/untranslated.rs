@@ -1,7 +1,7 @@
 //! Translates records of tracepoints without BTF between buffer and wire.
 
 use crate::bpf::Buffers;
-use crate::translate::{Recorded, Translator};
+use crate::translate::{RawRecord, Translator};
 use crate::wire::layout::{self as wire, Header, Raw};
 use punctual_core::MonotonicNs;
 use punctual_core::event::TracepointFormat;
@@ -60,7 +60,7 @@ impl Untranslated {
                 Some(raw) => {
                     let record = &payload[..payload.len().min(8 + raw.bytes as usize)];
                     let at = MonotonicNs(head.ns as i64);
-                    let recorded = Recorded { at, cpu: head.cpu, tid: head.tid, record };
+                    let recorded = RawRecord { at, cpu: head.cpu, tid: head.tid, record };
                     self.translator.translate(
                         raw.tracepoint as usize,
                         recorded,

@@ -5,11 +5,11 @@
 const STEPS_MAX: u64 = 1 << 28;
 
 /// The remaining number of steps for a file.
-pub struct Budget(u64);
+pub struct StepBudget(u64);
 
-impl Budget {
-    pub fn new() -> Budget {
-        Budget(STEPS_MAX)
+impl StepBudget {
+    pub fn new() -> StepBudget {
+        StepBudget(STEPS_MAX)
     }
 
     /// Takes one step; fails beyond the limit.

@@ -5,7 +5,7 @@
 //! counts in each function, and in each place where that function was inlined (as with a breakpoint
 //! of GDB). A function divided into a hot and a cold part may begin its line in either.
 
-use super::budget::Budget;
+use super::budget::StepBudget;
 use super::debug::Slice;
 use gimli::constants::{DW_TAG_inlined_subroutine, DW_TAG_subprogram};
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,7 +23,7 @@ pub fn first_of_each(
     dwarf: &gimli::Dwarf<Slice>,
     unit: &gimli::Unit<Slice>,
     mut addresses: Vec<u64>,
-    budget: &mut Budget,
+    budget: &mut StepBudget,
 ) -> gimli::Result<Vec<u64>> {
     addresses.sort_unstable();
     addresses.dedup();
@@ -40,7 +40,7 @@ pub fn of_each<Line: Copy + Ord>(
     dwarf: &gimli::Dwarf<Slice>,
     unit: &gimli::Unit<Slice>,
     rows: &BTreeSet<(u64, Line)>,
-    budget: &mut Budget,
+    budget: &mut StepBudget,
 ) -> gimli::Result<BTreeMap<Line, usize>> {
     let mut addresses: Vec<u64> = rows.iter().map(|(address, _)| *address).collect();
     addresses.dedup();
@@ -58,7 +58,7 @@ fn owners(
     dwarf: &gimli::Dwarf<Slice>,
     unit: &gimli::Unit<Slice>,
     addresses: &[u64],
-    budget: &mut Budget,
+    budget: &mut StepBudget,
 ) -> gimli::Result<Vec<Owner>> {
     let mut owners = vec![Owner::default(); addresses.len()];
     let mut entries = unit.entries();

@@ -19,18 +19,18 @@ pub type Slice<'data> = EndianSlice<'data, RunTimeEndian>;
 pub type Dwarf<'data> = gimli::Dwarf<Slice<'data>>;
 
 /// Sections of a file, decompressed if necessary.
-pub struct Sections<'data> {
+pub struct DebugSections<'data> {
     sections: DwarfSections<Cow<'data, [u8]>>,
     endian: RunTimeEndian,
 }
 
-impl<'data> Sections<'data> {
+impl<'data> DebugSections<'data> {
     /// The sections of this file; missing ones are empty.
-    pub fn of(file: &ElfBytes<'data, AnyEndian>) -> Result<Sections<'data>, String> {
+    pub fn of(file: &ElfBytes<'data, AnyEndian>) -> Result<DebugSections<'data>, String> {
         let mut room = UNPACKED_MAX;
         let sections = DwarfSections::load(|id| section(file, id, &mut room))?;
         let is_big = matches!(file.ehdr.endianness, AnyEndian::Big);
-        Ok(Sections {
+        Ok(DebugSections {
             sections,
             endian: if is_big { RunTimeEndian::Big } else { RunTimeEndian::Little },
         })
@@ -78,15 +78,15 @@ fn section<'data>(
 pub fn with_sections<T>(
     path: &Path,
     data: &[u8],
-    read: impl FnOnce(&Sections<'_>) -> Result<T, String>,
+    read: impl FnOnce(&DebugSections<'_>) -> Result<T, String>,
 ) -> Result<T, String> {
     let broken = |why: elf::ParseError| format!("{}: {why}", path.display());
     let file = ElfBytes::<AnyEndian>::minimal_parse(data).map_err(broken)?;
     if has_lines(&file) {
-        return read(&Sections::of(&file)?);
+        return read(&DebugSections::of(&file)?);
     }
     let separated = separate(path, &file)?;
-    read(&Sections::of(&ElfBytes::minimal_parse(&separated).map_err(broken)?)?)
+    read(&DebugSections::of(&ElfBytes::minimal_parse(&separated).map_err(broken)?)?)
 }
 
 /// Whether the file has line information.

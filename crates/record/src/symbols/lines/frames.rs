@@ -3,7 +3,7 @@
 use super::debug::{Slice, with_sections};
 use crate::symbols::SourceFrame;
 use crate::symbols::demangle::demangle;
-use crate::symbols::object::{self, Code};
+use crate::symbols::object::{self, CodePositions};
 use addr2line::Context;
 use elf::ElfBytes;
 use elf::endian::AnyEndian;
@@ -22,7 +22,7 @@ pub fn frames_at(
 ) -> Result<HashMap<u64, Vec<SourceFrame>>, String> {
     let broken = |why: &dyn std::fmt::Display| format!("{}: {why}", path.display());
     let file = ElfBytes::<AnyEndian>::minimal_parse(data).map_err(|why| broken(&why))?;
-    let code = Code::of(path, data, &file);
+    let code = CodePositions::of(path, data, &file);
     with_sections(path, data, |sections| {
         let context = Context::from_dwarf(sections.dwarf()).map_err(|why| broken(&why))?;
         Ok(resolve(&context, &code, offsets))
@@ -31,7 +31,7 @@ pub fn frames_at(
 
 fn resolve(
     context: &Context<Slice<'_>>,
-    code: &Code<'_>,
+    code: &CodePositions<'_>,
     offsets: &[u64],
 ) -> HashMap<u64, Vec<SourceFrame>> {
     let mut found = HashMap::new();

@@ -1,10 +1,10 @@
 //! Lists the lines of a program at which probes are possible.
 
-use super::budget::Budget;
+use super::budget::StepBudget;
 use super::debug::{Dwarf, Slice};
 use super::{SourceLines, WhichLines, copies, search, source};
 use crate::symbols::SymbolError;
-use crate::symbols::object::Code;
+use crate::symbols::object::CodePositions;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
@@ -22,10 +22,10 @@ pub fn of_file(
     Ok(found.map(|files| files.into_iter().map(listed).collect()))
 }
 
-type Files = BTreeMap<String, BTreeMap<u64, usize>>;
+type UnitFiles = BTreeMap<String, BTreeMap<u64, usize>>;
 
-fn lines(dwarf: &Dwarf, code: &Code, which: &WhichLines) -> gimli::Result<Files> {
-    let (mut files, mut budget, mut kept) = (Files::new(), Budget::new(), 0);
+fn lines(dwarf: &Dwarf, code: &CodePositions, which: &WhichLines) -> gimli::Result<UnitFiles> {
+    let (mut files, mut budget, mut kept) = (UnitFiles::new(), StepBudget::new(), 0);
     let mut units = dwarf.units();
     while let Some(header) = units.next()? {
         budget.spend()?;
@@ -51,16 +51,16 @@ fn lines(dwarf: &Dwarf, code: &Code, which: &WhichLines) -> gimli::Result<Files>
 /// A line: the number of its file in the unit, and its own.
 type Numbered = (u64, u64);
 /// The names of a unit's files, and the instructions at which its lines begin.
-type Rows = (BTreeMap<u64, String>, BTreeSet<(u64, Numbered)>);
+type UnitRows = (BTreeMap<u64, String>, BTreeSet<(u64, Numbered)>);
 
 /// The requested rows of the unit.
 fn rows(
     dwarf: &Dwarf,
     unit: &gimli::Unit<Slice>,
-    code: &Code,
+    code: &CodePositions,
     which: &WhichLines,
-    budget: &mut Budget,
-) -> gimli::Result<Rows> {
+    budget: &mut StepBudget,
+) -> gimli::Result<UnitRows> {
     let (mut names, mut found) = (BTreeMap::new(), BTreeSet::new());
     let Some(program) = unit.line_program.clone() else { return Ok((names, found)) };
     for (number, name) in search::source_files(dwarf, unit, program.header(), budget)? {

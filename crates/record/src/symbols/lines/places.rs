@@ -1,6 +1,6 @@
 //! Resolves instructions to their source lines: the inverse of [`super::search`].
 
-use super::budget::Budget;
+use super::budget::StepBudget;
 use super::debug::{Dwarf, Slice, with_sections};
 use super::source;
 use gimli::LineProgramHeader;
@@ -26,7 +26,7 @@ pub fn lines_at(
 }
 
 fn search(dwarf: &Dwarf, wanted: &[u64], found: &mut HashMap<u64, String>) -> gimli::Result<()> {
-    let mut budget = Budget::new();
+    let mut budget = StepBudget::new();
     let mut units = dwarf.units();
     while let Some(header) = units.next()? {
         budget.spend()?;

@@ -1,9 +1,9 @@
 //! Finds the code of a line in the debug information of a program.
 
-use super::budget::Budget;
-use super::debug::{Dwarf, Sections, Slice, has_lines, separate};
-use super::{Line, LinePlace, LineSpec, PLACES_MAX, copies, source};
-use crate::symbols::object::{Code, read};
+use super::budget::StepBudget;
+use super::debug::{DebugSections, Dwarf, Slice, has_lines, separate};
+use super::{LinePlace, LineSpec, PLACES_MAX, SourceLine, copies, source};
+use crate::symbols::object::{CodePositions, read};
 use crate::symbols::{Site, SymbolError, short};
 use elf::ElfBytes;
 use elf::endian::AnyEndian;
@@ -22,7 +22,7 @@ const NOP5_BYTES: u64 = 5;
 
 /// The debug information of one file on a line.
 #[derive(Default)]
-struct Answer {
+struct LineAnswer {
     addresses: Vec<u64>,
     /// Whether it contains the source file.
     has_source: bool,
@@ -33,7 +33,7 @@ struct Answer {
 }
 
 /// The line, in the first of these files that has code of it.
-pub fn find(spec: &LineSpec, files: &[PathBuf]) -> Result<Line, SymbolError> {
+pub fn find(spec: &LineSpec, files: &[PathBuf]) -> Result<SourceLine, SymbolError> {
     let text = || spec.text.clone();
     let named = spec.binary.as_ref().and_then(|binary| binary.path.clone());
     let mut all: Vec<&PathBuf> = files.iter().chain(&named).collect();
@@ -66,7 +66,11 @@ pub fn find(spec: &LineSpec, files: &[PathBuf]) -> Result<Line, SymbolError> {
         };
         with.push(short(path));
         if !answer.places.is_empty() {
-            return Ok(Line { name: spec.name(), object: path.clone(), places: answer.places });
+            return Ok(SourceLine {
+                name: spec.name(),
+                object: path.clone(),
+                places: answer.places,
+            });
         }
         if answer.found.has_source && no_code.is_none() {
             no_code = Some((short(path), near(answer.found.below, answer.found.above)));
@@ -100,7 +104,7 @@ pub fn find(spec: &LineSpec, files: &[PathBuf]) -> Result<Line, SymbolError> {
 }
 
 struct OfFile {
-    found: Answer,
+    found: LineAnswer,
     places: Vec<LinePlace>,
 }
 
@@ -125,13 +129,13 @@ fn of_file(path: &Path, spec: &LineSpec) -> Result<Result<OfFile, String>, Symbo
 /// none.
 pub(super) fn with_dwarf<T>(
     path: &Path,
-    read_dwarf: impl FnOnce(&Dwarf, &Code) -> gimli::Result<T>,
+    read_dwarf: impl FnOnce(&Dwarf, &CodePositions) -> gimli::Result<T>,
 ) -> Result<Result<T, String>, SymbolError> {
     let malformed = |why: String| SymbolError::Malformed { path: path.to_owned(), why };
     let data = read(path)?;
     let broken = |why: elf::ParseError| malformed(format!("a broken ELF file: {why}"));
     let file = ElfBytes::<AnyEndian>::minimal_parse(&data).map_err(broken)?;
-    let code = Code::of(path, &data, &file);
+    let code = CodePositions::of(path, &data, &file);
     let separated;
     let debug = if has_lines(&file) {
         ElfBytes::<AnyEndian>::minimal_parse(&data)
@@ -145,7 +149,7 @@ pub(super) fn with_dwarf<T>(
         }
     };
     let debug = debug.map_err(broken)?;
-    let sections = Sections::of(&debug).map_err(malformed)?;
+    let sections = DebugSections::of(&debug).map_err(malformed)?;
     let found = read_dwarf(&sections.dwarf(), &code)
         .map_err(|why| malformed(format!("debug information that cannot be read: {why}")))?;
     Ok(Ok(found))
@@ -154,7 +158,7 @@ pub(super) fn with_dwarf<T>(
 /// The position of the probe. Linux 6.18 replaces a five-byte nop by a call, which overwrites data
 /// below the stack pointer: within a function that may be in use (the red zone of the x86-64 ABI),
 /// so the probe is placed after it.
-fn place(code: &Code, mut address: u64) -> Option<LinePlace> {
+fn place(code: &CodePositions, mut address: u64) -> Option<LinePlace> {
     for _ in 0..NOPS_MAX {
         let (offset, site) = code.place(address)?;
         if site != Site::Nop5 {
@@ -177,9 +181,9 @@ pub(super) fn near(below: Option<u64>, above: Option<u64>) -> String {
     }
 }
 
-fn search(dwarf: &Dwarf, spec: &LineSpec, code: &Code) -> gimli::Result<Answer> {
-    let mut answer = Answer::default();
-    let mut budget = Budget::new();
+fn search(dwarf: &Dwarf, spec: &LineSpec, code: &CodePositions) -> gimli::Result<LineAnswer> {
+    let mut answer = LineAnswer::default();
+    let mut budget = StepBudget::new();
     let mut units = dwarf.units();
     while let Some(header) = units.next()? {
         budget.spend()?;
@@ -205,9 +209,9 @@ fn of_unit(
     dwarf: &Dwarf,
     unit: &gimli::Unit<Slice>,
     spec: &LineSpec,
-    code: &Code,
-    answer: &mut Answer,
-    budget: &mut Budget,
+    code: &CodePositions,
+    answer: &mut LineAnswer,
+    budget: &mut StepBudget,
 ) -> gimli::Result<()> {
     let Some(program) = unit.line_program.clone() else { return Ok(()) };
     let meant = meant_files(dwarf, unit, program.header(), spec, answer, budget)?;
@@ -244,8 +248,8 @@ fn meant_files(
     unit: &gimli::Unit<Slice>,
     header: &LineProgramHeader<Slice>,
     spec: &LineSpec,
-    answer: &mut Answer,
-    budget: &mut Budget,
+    answer: &mut LineAnswer,
+    budget: &mut StepBudget,
 ) -> gimli::Result<BTreeSet<u64>> {
     let mut meant = BTreeSet::new();
     for (number, path) in source_files(dwarf, unit, header, budget)? {
@@ -264,7 +268,7 @@ pub(super) fn source_files(
     dwarf: &Dwarf,
     unit: &gimli::Unit<Slice>,
     header: &LineProgramHeader<Slice>,
-    budget: &mut Budget,
+    budget: &mut StepBudget,
 ) -> gimli::Result<Vec<(u64, String)>> {
     let text = |value: AttributeValue<Slice>| {
         let bytes = dwarf.attr_string(unit, value).ok()?;

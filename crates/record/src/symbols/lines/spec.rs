@@ -1,13 +1,13 @@
 //! The user's notation of a line: `loop.c:42`, `./loop:loop.c:42`, `libfilter:src/iir.cpp:120`.
 
-use crate::symbols::{Spec, SymbolError};
+use crate::symbols::{FunctionSpec, SymbolError};
 
 /// A source line as named on the command line.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct LineSpec {
     pub text: String,
     /// The program or library, if given.
-    pub(super) binary: Option<Spec>,
+    pub(super) binary: Option<FunctionSpec>,
     /// The source file: its name, the end of its path, or its path.
     pub file: String,
     /// The line, from 1.
@@ -38,11 +38,12 @@ impl LineSpec {
             _ => return Some(Err(wrong("lines count from 1 to 18446744073709551615"))),
         };
         // The part before the first colon is looked up as for a function.
-        let binary = match binary.map(|binary| Spec::parse(&format!("{binary}:line"))).transpose() {
-            Ok(binary) => binary,
-            Err(SymbolError::Spec { why, .. }) => return Some(Err(wrong(why))),
-            Err(error) => return Some(Err(error)),
-        };
+        let binary =
+            match binary.map(|binary| FunctionSpec::parse(&format!("{binary}:line"))).transpose() {
+                Ok(binary) => binary,
+                Err(SymbolError::Spec { why, .. }) => return Some(Err(wrong(why))),
+                Err(error) => return Some(Err(error)),
+            };
         Some(Ok(LineSpec { text: text.to_owned(), binary, file: file.to_owned(), line }))
     }
 

@@ -2,7 +2,7 @@
 //! disassembler confirms.
 
 use super::*;
-use crate::symbols::Object;
+use crate::symbols::ElfObject;
 use proptest::prelude::*;
 use std::path::Path;
 use std::process::Command;
@@ -50,7 +50,7 @@ fn built(options: &[&str]) -> Option<Built> {
     built.run("gcc", &[options, &["-o", "program", "loop.c"]].concat()).then_some(built)
 }
 
-fn find(text: &str, file: &Path) -> Result<Line, String> {
+fn find(text: &str, file: &Path) -> Result<SourceLine, String> {
     let spec = LineSpec::parse(text).unwrap_or_else(|| panic!("{text} is a line")).unwrap();
     match resolve_lines(&[spec], &[file.to_owned()]) {
         Ok(lines) => Ok(lines.into_iter().next().unwrap()),
@@ -59,8 +59,8 @@ fn find(text: &str, file: &Path) -> Result<Line, String> {
 }
 
 /// The function around each place, by the symbol table.
-fn functions(line: &Line) -> Vec<String> {
-    let object = Object::read(&line.object).unwrap();
+fn functions(line: &SourceLine) -> Vec<String> {
+    let object = ElfObject::read(&line.object).unwrap();
     let around = |place: &LinePlace| {
         let inside =
             |f: &&crate::symbols::Function| (f.offset..f.offset + f.size).contains(&place.offset);
@@ -75,7 +75,7 @@ fn the_code_of_a_line_is_of_that_line() {
     let Some(built) = built(&["-g", "-O0"]) else { return };
     let program = built.path("program");
     let data = std::fs::read(&program).unwrap();
-    let object = Object::read(&program).unwrap();
+    let object = ElfObject::read(&program).unwrap();
     let offset = |name: &str| object.functions.iter().find(|f| f.symbol == name).unwrap().offset;
     let (code, address) = crate::symbols::executable(&data)[0].clone();
     let address = |offset: u64| address + (offset - code.start as u64);
@@ -330,7 +330,7 @@ fn every_listed_line_can_be_probed() {
     // The function that is inlined twice.
     assert_eq!(source.lines.get(&2), Some(&2));
     assert!(!source.lines.contains_key(&4), "a declaration");
-    let object = Object::read(&program).unwrap();
+    let object = ElfObject::read(&program).unwrap();
     let step = object.functions.iter().find(|f| f.symbol == "step").unwrap();
     let code = std::iter::once(step.offset..step.offset + step.size).collect();
     let of_step = list(WhichLines::Code(code));

@@ -5,10 +5,10 @@ use super::rows::RUNS;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;
 use punctual_bundle::meta::{PhaseMeta, SeriesMeta};
-use punctual_bundle::state::State;
+use punctual_bundle::state::SeriesState;
 use punctual_bundle::summary::{Summary, VerdictWord};
 use punctual_bundle::{
-    Bundle, BundleError, BundleWriter, Completeness, Ending, Outcome, RanOn, Verdict, amend,
+    Bundle, BundleError, BundleWriter, Completeness, Outcome, RanOn, RunEnding, Verdict, amend,
 };
 use punctual_core::series::record_hdr;
 use punctual_core::{
@@ -27,33 +27,33 @@ const BINS: i64 = 1 << 16;
 
 /// A selection of runs: each named column has this value.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Selection(Vec<(String, String)>);
+pub struct RunSelection(Vec<(String, String)>);
 
-impl FromStr for Selection {
+impl FromStr for RunSelection {
     type Err = String;
-    fn from_str(text: &str) -> Result<Selection, String> {
+    fn from_str(text: &str) -> Result<RunSelection, String> {
         let one = |part: &str| {
             let (column, value) = part.split_once('=').filter(|(column, _)| !column.is_empty())?;
             Some((column.trim().to_owned(), value.trim().to_owned()))
         };
         let all: Option<Vec<_>> = text.split(',').map(one).collect();
-        all.map(Selection)
+        all.map(RunSelection)
             .ok_or_else(|| format!("`{text}`: write COLUMN=VALUE, as in kernel=6.1-rt,day=…"))
     }
 }
 
-impl Selection {
+impl RunSelection {
     /// All runs of a lab.
-    pub fn of_lab(name: &str) -> Selection {
-        Selection(vec![("lab".to_owned(), name.to_owned())])
+    pub fn of_lab(name: &str) -> RunSelection {
+        RunSelection(vec![("lab".to_owned(), name.to_owned())])
     }
 }
 
 /// The fields of a row by column name, with those of its partition.
 #[derive(Clone, Debug)]
-struct Row(BTreeMap<String, Field>);
+struct FleetRow(BTreeMap<String, Field>);
 
-impl Row {
+impl FleetRow {
     fn text(&self, column: &str) -> Option<&str> {
         match self.0.get(column)? {
             Field::Str(text) => Some(text),
@@ -87,32 +87,33 @@ impl Row {
 
 /// A run, as the tables have it.
 #[derive(Debug)]
-pub struct StoredRun {
-    row: Row,
+pub struct TableRun {
+    row: FleetRow,
     series: Vec<StoredSeries>,
 }
 
 #[derive(Debug)]
 struct StoredSeries {
-    row: Row,
-    histogram: Vec<Row>,
-    worst: Vec<Row>,
+    row: FleetRow,
+    histogram: Vec<FleetRow>,
+    worst: Vec<FleetRow>,
 }
 
 /// The runs of a selection, by start time.
-pub fn select(root: &Path, selection: &Selection) -> Result<Vec<StoredRun>, ExportError> {
+pub fn select(root: &Path, selection: &RunSelection) -> Result<Vec<TableRun>, ExportError> {
     let mut runs = Vec::new();
     let partitions = partitions(root)?;
     for partition in &partitions {
-        let is_selected = |row: &Row| selection.0.iter().all(|(name, value)| row.is(name, value));
+        let is_selected =
+            |row: &FleetRow| selection.0.iter().all(|(name, value)| row.is(name, value));
         let rows = rows(root, RUNS, partition)?;
         if let Some(row) = rows.first() {
             known_columns(row, selection)?;
         }
-        let mut of_partition: Vec<StoredRun> = rows
+        let mut of_partition: Vec<TableRun> = rows
             .into_iter()
             .filter(is_selected)
-            .map(|row| StoredRun { row, series: Vec::new() })
+            .map(|row| TableRun { row, series: Vec::new() })
             .collect();
         if !of_partition.is_empty() {
             fill(root, partition, &mut of_partition)?;
@@ -127,9 +128,9 @@ pub fn select(root: &Path, selection: &Selection) -> Result<Vec<StoredRun>, Expo
 }
 
 /// Adds the series of runs, with histograms and worst samples.
-fn fill(root: &Path, partition: &[String; 2], runs: &mut [StoredRun]) -> Result<(), ExportError> {
+fn fill(root: &Path, partition: &[String; 2], runs: &mut [TableRun]) -> Result<(), ExportError> {
     let mut place: BTreeMap<[String; 3], (usize, usize)> = BTreeMap::new();
-    let key = |row: &Row| {
+    let key = |row: &FleetRow| {
         ["run", "phase", "series"].map(|name| row.text(name).unwrap_or_default().to_owned())
     };
     for row in rows(root, "series", partition)? {
@@ -153,7 +154,7 @@ fn fill(root: &Path, partition: &[String; 2], runs: &mut [StoredRun]) -> Result<
 }
 
 /// Rejects unknown columns: a misspelled column would silently select nothing.
-fn known_columns(row: &Row, selection: &Selection) -> Result<(), ExportError> {
+fn known_columns(row: &FleetRow, selection: &RunSelection) -> Result<(), ExportError> {
     let unknown = selection.0.iter().find(|(column, _)| !row.0.contains_key(column));
     let Some((column, _)) = unknown else { return Ok(()) };
     let names: Vec<&str> = row.0.keys().map(String::as_str).collect();
@@ -184,7 +185,11 @@ fn partitions(root: &Path) -> Result<Vec<[String; 2]>, ExportError> {
     Ok(all)
 }
 
-fn rows(root: &Path, table: &str, [day, machine]: &[String; 2]) -> Result<Vec<Row>, ExportError> {
+fn rows(
+    root: &Path,
+    table: &str,
+    [day, machine]: &[String; 2],
+) -> Result<Vec<FleetRow>, ExportError> {
     let directory = root.join(table).join(format!("day={day}")).join(format!("machine={machine}"));
     let mut all = Vec::new();
     let mut files: Vec<PathBuf> =
@@ -205,13 +210,13 @@ fn rows(root: &Path, table: &str, [day, machine]: &[String; 2]) -> Result<Vec<Ro
             let mut fields: BTreeMap<String, Field> = fields.collect();
             fields.insert("day".to_owned(), Field::Str(day.clone()));
             fields.insert("machine".to_owned(), Field::Str(machine.clone()));
-            all.push(Row(fields));
+            all.push(FleetRow(fields));
         }
     }
     Ok(all)
 }
 
-impl StoredRun {
+impl TableRun {
     pub fn id(&self) -> &str {
         self.row.text("run").unwrap_or_default()
     }
@@ -254,7 +259,7 @@ impl StoredRun {
             let of_phase = self.series.iter().filter(|of| of.row.text("phase") == Some(phase));
             for (place, series) in of_phase.enumerate() {
                 let mut written = writer.series(number, place, &series.meta(), 0)?;
-                let state = State {
+                let state = SeriesState {
                     data: series.data(),
                     usage: Fact::Unavailable("the tables do not have it".to_owned()),
                     digest: None,
@@ -280,7 +285,7 @@ impl StoredRun {
             amend::renew_summary(directory, &summarize(&bundle))?;
             return Ok(bundle);
         };
-        let ending = Ending { at: created, outcome, exit_code: exit_code.unwrap_or(0) };
+        let ending = RunEnding { at: created, outcome, exit_code: exit_code.unwrap_or(0) };
         bundle.manifest.ending = Some(ending.clone());
         bundle.completeness = Completeness::Whole;
         writer.finish(&summarize(&bundle), ending)?;
@@ -299,7 +304,7 @@ impl StoredRun {
 }
 
 /// Unless its timebase is the system's own, the target's name shows it.
-fn target(row: &Row, started: jiff::Timestamp) -> Option<RanOn> {
+fn target(row: &FleetRow, started: jiff::Timestamp) -> Option<RanOn> {
     let word = match row.text("timebase")? {
         "own" => return None,
         "virtual" => "virtual time",
@@ -311,7 +316,7 @@ fn target(row: &Row, started: jiff::Timestamp) -> Option<RanOn> {
 }
 
 /// The outcome; `None` for an interrupted run.
-fn outcome(row: &Row) -> Option<Outcome> {
+fn outcome(row: &FleetRow) -> Option<Outcome> {
     Some(match row.text("outcome")? {
         "completed" => Outcome::Completed,
         "failed" => Outcome::Failed { why: "the tables do not say why".to_owned() },
@@ -321,7 +326,7 @@ fn outcome(row: &Row) -> Option<Outcome> {
     })
 }
 
-fn period(row: &Row) -> Option<Nanos> {
+fn period(row: &FleetRow) -> Option<Nanos> {
     row.number("period_ns").filter(|period| *period > 0).map(Nanos)
 }
 
@@ -385,7 +390,7 @@ fn count_exact(exact: &mut LinearHistogram, value: i64, count: u64) {
     *bin = bin.saturating_add(count);
 }
 
-fn sample(row: &Row) -> Sample {
+fn sample(row: &FleetRow) -> Sample {
     let due = row.number("due_ns").unwrap_or(0);
     let latency = row.number("latency_ns").unwrap_or(0);
     Sample {
@@ -402,7 +407,8 @@ mod tests {
 
     #[test]
     fn a_fleet_row_without_outcome_is_a_truncated_run() {
-        let row = |column: &str, field: Field| Row(BTreeMap::from([(column.to_owned(), field)]));
+        let row =
+            |column: &str, field: Field| FleetRow(BTreeMap::from([(column.to_owned(), field)]));
         let ended = |word: &str| outcome(&row("outcome", Field::Str(word.to_owned())));
         assert_eq!(outcome(&row("outcome", Field::Null)), None);
         assert_eq!(ended("completed"), Some(Outcome::Completed));

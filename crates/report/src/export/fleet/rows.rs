@@ -2,7 +2,7 @@
 //! so that most queries need one table.
 
 use super::FleetRun;
-use super::table::{Columns, Kind, Table, Value};
+use super::table::{ColumnType, FleetColumns, FleetTable, FleetValue};
 use punctual_bundle::explanation::{ExplainedPart, ExplainedSample};
 use punctual_bundle::summary::{SeriesSummary, Summary};
 use punctual_bundle::{Outcome, RanUnder, Series};
@@ -12,68 +12,68 @@ use std::collections::BTreeMap;
 pub const RUNS: &str = "runs";
 
 /// Columns of the run, kernel, experiment and time.
-const OF_RUN: [(&str, Kind); 4] = [
-    ("run", Kind::Text),
-    ("experiment", Kind::Text),
-    ("kernel", Kind::Text),
-    ("timebase", Kind::Text),
+const OF_RUN: [(&str, ColumnType); 4] = [
+    ("run", ColumnType::Text),
+    ("experiment", ColumnType::Text),
+    ("kernel", ColumnType::Text),
+    ("timebase", ColumnType::Text),
 ];
 
 /// The columns of a table: those of its run, then its own.
 macro_rules! columns {
     ($($kind:ident $name:literal),* $(,)?) => {
-        &[OF_RUN[0], OF_RUN[1], OF_RUN[2], OF_RUN[3], $(($name, Kind::$kind)),*]
+        &[OF_RUN[0], OF_RUN[1], OF_RUN[2], OF_RUN[3], $(($name, ColumnType::$kind)),*]
     };
 }
 
-const RUN_COLUMNS: Columns = columns![
+const RUN_COLUMNS: FleetColumns = columns![
     Time "created", Text "outcome", Number "exit_code", Text "verdict", Text "target",
     Text "architecture", Text "cpu_model", Text "punctual", Text "lab", Text "cell",
     Number "seed", Number "findings", Text "bundle",
 ];
-const SERIES_COLUMNS: Columns = columns![
+const SERIES_COLUMNS: FleetColumns = columns![
     Text "phase", Text "series", Text "measure", Text "workload", Text "cpus",
     Text "scheduling", Number "period_ns", Number "count", Number "expected", Number "overruns",
     Number "skipped", Number "lost", Number "min_ns", Fraction "mean_ns", Number "median_ns",
     Number "p99_ns",
     Number "p999_ns", Number "p9999_ns", Number "max_ns", Fraction "stddev_ns",
 ];
-const HISTOGRAM_COLUMNS: Columns = columns![
+const HISTOGRAM_COLUMNS: FleetColumns = columns![
     Text "phase", Text "series", Number "low_ns", Number "high_ns", Number "count",
 ];
-const WORST_COLUMNS: Columns = columns![
+const WORST_COLUMNS: FleetColumns = columns![
     Text "phase", Text "series", Number "latency_ns", Number "seq", Number "due_ns",
     Number "cpu", Text "cause", Text "culprit",
 ];
-const CAUSE_COLUMNS: Columns = columns![
+const CAUSE_COLUMNS: FleetColumns = columns![
     Text "phase", Text "series", Text "source", Text "cause", Text "culprit",
     Number "samples", Number "total_ns", Number "max_ns",
 ];
 
 /// All tables of a partition.
 pub struct Tables {
-    runs: Table,
-    series: Table,
-    histograms: Table,
-    worst: Table,
-    causes: Table,
+    runs: FleetTable,
+    series: FleetTable,
+    histograms: FleetTable,
+    worst: FleetTable,
+    causes: FleetTable,
 }
 
 impl Default for Tables {
     fn default() -> Tables {
         Tables {
-            runs: Table::new(RUNS, RUN_COLUMNS),
-            series: Table::new("series", SERIES_COLUMNS),
-            histograms: Table::new("histograms", HISTOGRAM_COLUMNS),
-            worst: Table::new("worst", WORST_COLUMNS),
-            causes: Table::new("causes", CAUSE_COLUMNS),
+            runs: FleetTable::new(RUNS, RUN_COLUMNS),
+            series: FleetTable::new("series", SERIES_COLUMNS),
+            histograms: FleetTable::new("histograms", HISTOGRAM_COLUMNS),
+            worst: FleetTable::new("worst", WORST_COLUMNS),
+            causes: FleetTable::new("causes", CAUSE_COLUMNS),
         }
     }
 }
 
 impl Tables {
     /// In the order of writing: the runs are last.
-    pub fn all(&self) -> [&Table; 5] {
+    pub fn all(&self) -> [&FleetTable; 5] {
         [&self.series, &self.histograms, &self.worst, &self.causes, &self.runs]
     }
 
@@ -81,7 +81,7 @@ impl Tables {
         let bundle = run.bundle;
         let summary = punctual_stats::summarize(bundle);
         let environment = RanUnder::of(bundle);
-        let of_run: Vec<Value> = vec![
+        let of_run: Vec<FleetValue> = vec![
             id.into(),
             summary.experiment.as_str().into(),
             environment.release().into(),
@@ -89,7 +89,7 @@ impl Tables {
         ];
         let target = summary.target.as_ref().map_or("host", |target| target.kind.as_str());
         let lab = run.lab;
-        let own: Vec<Value> = vec![
+        let own: Vec<FleetValue> = vec![
             summary.created.as_microsecond().into(),
             outcome(&summary).into(),
             summary.ending.as_ref().map(|ending| i64::from(ending.exit_code)).into(),
@@ -110,8 +110,8 @@ impl Tables {
             .iter()
             .flat_map(|phase| phase.series.iter().map(|series| (phase.name.as_str(), series)));
         for ((phase, figures), (_, series)) in series.zip(bundle.series()) {
-            let of_series: Vec<Value> = vec![phase.into(), figures.name.as_str().into()];
-            let of_series: Vec<Value> = of_run.iter().cloned().chain(of_series).collect();
+            let of_series: Vec<FleetValue> = vec![phase.into(), figures.name.as_str().into()];
+            let of_series: Vec<FleetValue> = of_run.iter().cloned().chain(of_series).collect();
             let samples: Vec<&ExplainedSample> = run
                 .explained
                 .iter()
@@ -124,13 +124,13 @@ impl Tables {
 
     fn add_series(
         &mut self,
-        of_series: &[Value],
+        of_series: &[FleetValue],
         figures: &SeriesSummary,
         series: &Series,
         explained: &[&ExplainedSample],
     ) {
-        let row = |own: Vec<Value>| of_series.iter().cloned().chain(own);
-        let percentile = |name: &str| Value::Number(figures.percentiles.get(name).copied());
+        let row = |own: Vec<FleetValue>| of_series.iter().cloned().chain(own);
+        let percentile = |name: &str| FleetValue::Number(figures.percentiles.get(name).copied());
         self.series.push(row(vec![
             figures.measure.as_str().into(),
             figures.workload.as_str().into(),
@@ -182,10 +182,10 @@ impl Tables {
                 self.causes.push(row(vec![
                     "all".into(),
                     part.id().into(),
-                    Value::Text(None),
+                    FleetValue::Text(None),
                     samples.into(),
                     total.into(),
-                    Value::Number(None),
+                    FleetValue::Number(None),
                 ]));
             }
         }

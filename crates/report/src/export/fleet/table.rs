@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 /// The type of a column.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Kind {
+pub enum ColumnType {
     Text,
     /// Integers whose neighbours differ little.
     Number,
@@ -23,68 +23,68 @@ pub enum Kind {
 
 /// A value of a row; `None` if it is unknown or not requested.
 #[derive(Clone, Debug)]
-pub enum Value {
+pub enum FleetValue {
     Text(Option<String>),
     Number(Option<i64>),
     Fraction(Option<f64>),
 }
 
-impl From<&str> for Value {
-    fn from(text: &str) -> Value {
-        Value::Text(Some(text.to_owned()))
+impl From<&str> for FleetValue {
+    fn from(text: &str) -> FleetValue {
+        FleetValue::Text(Some(text.to_owned()))
     }
 }
 
-impl From<Option<&str>> for Value {
-    fn from(text: Option<&str>) -> Value {
-        Value::Text(text.map(str::to_owned))
+impl From<Option<&str>> for FleetValue {
+    fn from(text: Option<&str>) -> FleetValue {
+        FleetValue::Text(text.map(str::to_owned))
     }
 }
 
-impl From<i64> for Value {
-    fn from(number: i64) -> Value {
-        Value::Number(Some(number))
+impl From<i64> for FleetValue {
+    fn from(number: i64) -> FleetValue {
+        FleetValue::Number(Some(number))
     }
 }
 
-impl From<Option<i64>> for Value {
-    fn from(number: Option<i64>) -> Value {
-        Value::Number(number)
+impl From<Option<i64>> for FleetValue {
+    fn from(number: Option<i64>) -> FleetValue {
+        FleetValue::Number(number)
     }
 }
 
 /// Counts never reach the sign bit.
-impl From<u64> for Value {
-    fn from(number: u64) -> Value {
-        Value::Number(i64::try_from(number).ok())
+impl From<u64> for FleetValue {
+    fn from(number: u64) -> FleetValue {
+        FleetValue::Number(i64::try_from(number).ok())
     }
 }
 
-impl From<Option<u64>> for Value {
-    fn from(number: Option<u64>) -> Value {
-        Value::Number(number.and_then(|number| i64::try_from(number).ok()))
+impl From<Option<u64>> for FleetValue {
+    fn from(number: Option<u64>) -> FleetValue {
+        FleetValue::Number(number.and_then(|number| i64::try_from(number).ok()))
     }
 }
 
-impl From<Option<f64>> for Value {
-    fn from(number: Option<f64>) -> Value {
-        Value::Fraction(number)
+impl From<Option<f64>> for FleetValue {
+    fn from(number: Option<f64>) -> FleetValue {
+        FleetValue::Fraction(number)
     }
 }
 
 /// Names and kinds of columns.
-pub type Columns = &'static [(&'static str, Kind)];
+pub type FleetColumns = &'static [(&'static str, ColumnType)];
 
 /// The rows, by column.
-pub struct Table {
+pub struct FleetTable {
     name: &'static str,
-    columns: Columns,
-    values: Vec<Vec<Value>>,
+    columns: FleetColumns,
+    values: Vec<Vec<FleetValue>>,
 }
 
-impl Table {
-    pub fn new(name: &'static str, columns: Columns) -> Table {
-        Table { name, columns, values: vec![Vec::new(); columns.len()] }
+impl FleetTable {
+    pub fn new(name: &'static str, columns: FleetColumns) -> FleetTable {
+        FleetTable { name, columns, values: vec![Vec::new(); columns.len()] }
     }
 
     pub fn name(&self) -> &'static str {
@@ -92,7 +92,7 @@ impl Table {
     }
 
     /// Adds a row: a value for each column, in column order.
-    pub fn push(&mut self, row: impl IntoIterator<Item = Value>) {
+    pub fn push(&mut self, row: impl IntoIterator<Item = FleetValue>) {
         let mut row = row.into_iter();
         for column in &mut self.values {
             column.push(row.next().expect("a value for each column"));
@@ -105,7 +105,7 @@ impl Table {
         let schema = Arc::new(parse_message_type(&self.schema())?);
         let mut properties = WriterProperties::builder()
             .set_created_by(format!("punctual {}", env!("CARGO_PKG_VERSION")));
-        for (name, _) in self.columns.iter().filter(|(_, kind)| *kind == Kind::Number) {
+        for (name, _) in self.columns.iter().filter(|(_, kind)| *kind == ColumnType::Number) {
             let column = ColumnPath::from(*name);
             properties = properties
                 .set_column_dictionary_enabled(column.clone(), false)
@@ -115,20 +115,24 @@ impl Table {
         let mut group = file.next_row_group()?;
         for ((_, kind), values) in self.columns.iter().zip(&self.values) {
             match kind {
-                Kind::Text => column::<ByteArrayType>(&mut group, values, |value| match value {
-                    Value::Text(text) => text.as_deref().map(ByteArray::from),
-                    _ => None,
-                })?,
-                Kind::Number | Kind::Time => {
-                    column::<Int64Type>(&mut group, values, |value| match value {
-                        Value::Number(number) => *number,
+                ColumnType::Text => {
+                    column::<ByteArrayType>(&mut group, values, |value| match value {
+                        FleetValue::Text(text) => text.as_deref().map(ByteArray::from),
                         _ => None,
                     })?
                 }
-                Kind::Fraction => column::<DoubleType>(&mut group, values, |value| match value {
-                    Value::Fraction(number) => *number,
-                    _ => None,
-                })?,
+                ColumnType::Number | ColumnType::Time => {
+                    column::<Int64Type>(&mut group, values, |value| match value {
+                        FleetValue::Number(number) => *number,
+                        _ => None,
+                    })?
+                }
+                ColumnType::Fraction => {
+                    column::<DoubleType>(&mut group, values, |value| match value {
+                        FleetValue::Fraction(number) => *number,
+                        _ => None,
+                    })?
+                }
             }
         }
         group.close()?;
@@ -137,11 +141,11 @@ impl Table {
     }
 
     fn schema(&self) -> String {
-        let column = |(name, kind): &(&str, Kind)| match kind {
-            Kind::Text => format!("optional binary {name} (UTF8);\n"),
-            Kind::Number => format!("optional int64 {name};\n"),
-            Kind::Fraction => format!("optional double {name};\n"),
-            Kind::Time => format!("optional int64 {name} (TIMESTAMP(MICROS,true));\n"),
+        let column = |(name, kind): &(&str, ColumnType)| match kind {
+            ColumnType::Text => format!("optional binary {name} (UTF8);\n"),
+            ColumnType::Number => format!("optional int64 {name};\n"),
+            ColumnType::Fraction => format!("optional double {name};\n"),
+            ColumnType::Time => format!("optional int64 {name} (TIMESTAMP(MICROS,true));\n"),
         };
         let columns: String = self.columns.iter().map(column).collect();
         format!("message {} {{\n{columns}}}", self.name)
@@ -151,8 +155,8 @@ impl Table {
 /// The present values, and which rows have none.
 fn column<T: DataType>(
     group: &mut SerializedRowGroupWriter<'_, &mut File>,
-    values: &[Value],
-    of: impl Fn(&Value) -> Option<T::T>,
+    values: &[FleetValue],
+    of: impl Fn(&FleetValue) -> Option<T::T>,
 ) -> Result<(), ParquetError> {
     let all: Vec<Option<T::T>> = values.iter().map(of).collect();
     let levels: Vec<i16> = all.iter().map(|value| i16::from(value.is_some())).collect();

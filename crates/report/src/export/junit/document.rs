@@ -4,7 +4,7 @@
 use crate::format::plain;
 use std::io::{self, Write};
 
-pub struct Report {
+pub struct JunitReport {
     name: String,
     suites: Vec<TestSuite>,
 }
@@ -12,12 +12,12 @@ pub struct Report {
 pub struct TestSuite {
     name: String,
     /// Further facts about it.
-    pub properties: Vec<Property>,
+    pub properties: Vec<JunitProperty>,
     cases: Vec<TestCase>,
 }
 
 /// A name and its value.
-pub struct Property {
+pub struct JunitProperty {
     name: String,
     value: String,
 }
@@ -45,9 +45,9 @@ pub enum NonSuccessKind {
     Skipped,
 }
 
-impl Report {
-    pub fn new(name: &str) -> Report {
-        Report { name: name.to_owned(), suites: Vec::new() }
+impl JunitReport {
+    pub fn new(name: &str) -> JunitReport {
+        JunitReport { name: name.to_owned(), suites: Vec::new() }
     }
 
     pub fn add_test_suite(&mut self, suite: TestSuite) {
@@ -85,7 +85,7 @@ impl TestSuite {
         )?;
         if !self.properties.is_empty() {
             writeln!(out, "        <properties>")?;
-            for Property { name, value } in &self.properties {
+            for JunitProperty { name, value } in &self.properties {
                 let (name, value) = (attribute(name), attribute(value));
                 writeln!(out, "            <property name=\"{name}\" value=\"{value}\"/>")?;
             }
@@ -96,9 +96,9 @@ impl TestSuite {
     }
 }
 
-impl Property {
-    pub fn new(name: &str, value: &str) -> Property {
-        Property { name: name.to_owned(), value: value.to_owned() }
+impl JunitProperty {
+    pub fn new(name: &str, value: &str) -> JunitProperty {
+        JunitProperty { name: name.to_owned(), value: value.to_owned() }
     }
 }
 
@@ -193,7 +193,7 @@ mod tests {
             });
             TestCase::new("case", status)
         };
-        let mut report = Report::new("all");
+        let mut report = JunitReport::new("all");
         for kinds in [[None, Some(NonSuccessKind::Failure)], [Some(NonSuccessKind::Error), None]] {
             let mut suite = TestSuite::new("some");
             suite.add_test_cases(kinds.map(case));

@@ -1,13 +1,13 @@
 //! The worst samples in virtual time, exactly: a group of tracks for each, with its parts and every
 //! call as slices, by the task, interrupt or softirq for which it ran.
 
-use super::packets::Packets;
-use super::slices::{Kind, end, event};
+use super::packets::PacketWriter;
+use super::slices::{SliceKind, end, event};
 use super::tracks::Uuid;
 use super::{clocks, system};
 use crate::marks::Detail;
 use crate::sentence::exact::title;
-use punctual_bundle::exact::{ExactCall, ExactDocument, ExactSample};
+use punctual_bundle::exact::{ExactCall, ExactDocument, ExplainedExactSample};
 use punctual_core::MonotonicNs;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -17,7 +17,7 @@ const SOFTIRQ: [&str; 2] = ["__do_softirq", "handle_softirqs"];
 
 /// Writes them. Time is the guest's CLOCK_MONOTONIC: its instructions, at their virtual time.
 pub fn write(document: &ExactDocument, out: &mut dyn Write) -> io::Result<()> {
-    let mut trace = Trace { packets: Packets::new(out), tracks: 0 };
+    let mut trace = ExactTrace { packets: PacketWriter::new(out), tracks: 0 };
     let began = document.worst.iter().map(|sample| sample.due).min().unwrap_or(0);
     clocks(&mut trace.packets, MonotonicNs(began))?;
     system(&mut trace.packets, Some(&document.kernel))?;
@@ -27,12 +27,12 @@ pub fn write(document: &ExactDocument, out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-struct Trace<'w> {
-    packets: Packets<'w>,
+struct ExactTrace<'w> {
+    packets: PacketWriter<'w>,
     tracks: u64,
 }
 
-impl Trace<'_> {
+impl ExactTrace<'_> {
     fn track(&mut self, name: &str, parent: Option<Uuid>) -> io::Result<Uuid> {
         self.tracks += 1;
         let uuid = Uuid(self.tracks);
@@ -47,7 +47,12 @@ impl Trace<'_> {
         Ok(uuid)
     }
 
-    fn sample(&mut self, sample: &ExactSample, place: usize, insn_ns: i64) -> io::Result<()> {
+    fn sample(
+        &mut self,
+        sample: &ExplainedExactSample,
+        place: usize,
+        insn_ns: i64,
+    ) -> io::Result<()> {
         let series = match sample.series.is_empty() {
             true => String::new(),
             false => format!(" {}/{}", sample.phase, sample.series),
@@ -91,7 +96,15 @@ impl Trace<'_> {
 
     fn begin(&mut self, track: Uuid, name: &str, at: MonotonicNs, insns: u64) -> io::Result<()> {
         let insns = Detail::Number(i64::try_from(insns).unwrap_or(i64::MAX));
-        event(&mut self.packets, Kind::Begin, track, at, name, &vec![("instructions", insns)], None)
+        event(
+            &mut self.packets,
+            SliceKind::Begin,
+            track,
+            at,
+            name,
+            &vec![("instructions", insns)],
+            None,
+        )
     }
 }
 

@@ -2,8 +2,8 @@
 //! (protos/perfetto/trace/ftrace/*.proto), in bundles of one CPU each.
 
 use super::instant;
-use super::packets::Packets;
-use super::wire::Message;
+use super::packets::PacketWriter;
+use super::wire::MessageWriter;
 use punctual_core::event::TaskState;
 use punctual_core::{Event, EventKind, Names, Tid};
 use std::borrow::Cow;
@@ -15,15 +15,15 @@ const FULL: usize = 64 * 1024;
 
 /// The bundles under construction.
 #[derive(Default)]
-pub struct Bundles(BTreeMap<u16, Message>);
+pub struct FtraceBundles(BTreeMap<u16, MessageWriter>);
 
-impl Bundles {
+impl FtraceBundles {
     /// Adds an event, if it is one of these kinds.
     pub fn add(
         &mut self,
         event: &Event,
         names: &Names,
-        packets: &mut Packets<'_>,
+        packets: &mut PacketWriter<'_>,
     ) -> io::Result<()> {
         if event.cpu == Event::NO_CPU {
             return Ok(());
@@ -39,12 +39,12 @@ impl Bundles {
         if bundle.bytes().len() >= FULL { flush(event.cpu, bundle, packets) } else { Ok(()) }
     }
 
-    pub fn finish(mut self, packets: &mut Packets<'_>) -> io::Result<()> {
+    pub fn finish(mut self, packets: &mut PacketWriter<'_>) -> io::Result<()> {
         self.0.iter_mut().try_for_each(|(cpu, bundle)| flush(*cpu, bundle, packets))
     }
 }
 
-fn flush(cpu: u16, bundle: &mut Message, packets: &mut Packets<'_>) -> io::Result<()> {
+fn flush(cpu: u16, bundle: &mut MessageWriter, packets: &mut PacketWriter<'_>) -> io::Result<()> {
     if bundle.bytes().is_empty() {
         return Ok(());
     }
@@ -57,9 +57,9 @@ fn flush(cpu: u16, bundle: &mut Message, packets: &mut Packets<'_>) -> io::Resul
 }
 
 /// Appends the event to the bundle; each message is the tracepoint of the same name.
-fn add(bundle: &mut Message, event: &Event, names: &Names) {
+fn add(bundle: &mut MessageWriter, event: &Event, names: &Names) {
     let cpu = u64::from(event.cpu);
-    let mut put = |field: u32, write: &dyn Fn(&mut Message)| {
+    let mut put = |field: u32, write: &dyn Fn(&mut MessageWriter)| {
         bundle.message(2, |entry| {
             entry.uint(1, instant(event.at)).uint(2, event.tid.0.into());
             entry.message(field, |own| write(own));
@@ -130,7 +130,7 @@ fn add(bundle: &mut Message, event: &Event, names: &Names) {
     }
 }
 
-fn woken(own: &mut Message, names: &Names, task: Tid, prio: i16, target: u16) {
+fn woken(own: &mut MessageWriter, names: &Names, task: Tid, prio: i16, target: u16) {
     own.text(1, &comm(names, task))
         .uint(2, task.0.into())
         .int(3, prio.into())

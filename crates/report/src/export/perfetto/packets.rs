@@ -1,7 +1,7 @@
 //! Packets of the trace, and names that are written once and then referred to by number.
 
 use super::MONOTONIC;
-use super::wire::Message;
+use super::wire::MessageWriter;
 use std::collections::HashMap;
 use std::io::{self, Write};
 
@@ -15,10 +15,10 @@ const NEEDS_STATE: u64 = 2;
 /// Names beyond this many are written in full each time: untrusted names cannot exhaust memory.
 const MAX_INTERNED: usize = 100_000;
 
-pub struct Packets<'w> {
+pub struct PacketWriter<'w> {
     out: &'w mut dyn Write,
-    packet: Message,
-    frame: Message,
+    packet: MessageWriter,
+    frame: MessageWriter,
     begun: bool,
     names: HashMap<String, u64>,
     details: HashMap<&'static str, u64>,
@@ -26,18 +26,18 @@ pub struct Packets<'w> {
 
 /// How a name is written: by number, or in full.
 #[derive(Clone, Copy)]
-pub enum Name<'n> {
+pub enum NameField<'n> {
     /// Its number; and whether this packet must define it.
     Number(u64, bool),
     Text(&'n str),
 }
 
-impl<'w> Packets<'w> {
-    pub fn new(out: &'w mut dyn Write) -> Packets<'w> {
-        Packets {
+impl<'w> PacketWriter<'w> {
+    pub fn new(out: &'w mut dyn Write) -> PacketWriter<'w> {
+        PacketWriter {
             out,
-            packet: Message::default(),
-            frame: Message::default(),
+            packet: MessageWriter::default(),
+            frame: MessageWriter::default(),
             begun: false,
             names: HashMap::new(),
             details: HashMap::new(),
@@ -45,7 +45,7 @@ impl<'w> Packets<'w> {
     }
 
     /// A packet outside of the sequence.
-    pub fn packet(&mut self, write: impl FnOnce(&mut Message)) -> io::Result<()> {
+    pub fn packet(&mut self, write: impl FnOnce(&mut MessageWriter)) -> io::Result<()> {
         self.packet.clear();
         self.packet.uint(10, OTHERS);
         write(&mut self.packet);
@@ -53,7 +53,7 @@ impl<'w> Packets<'w> {
     }
 
     /// A packet of the sequence of track events.
-    pub fn track_packet(&mut self, write: impl FnOnce(&mut Message)) -> io::Result<()> {
+    pub fn track_packet(&mut self, write: impl FnOnce(&mut MessageWriter)) -> io::Result<()> {
         if !self.begun {
             self.begun = true;
             self.packet.clear();
@@ -71,16 +71,16 @@ impl<'w> Packets<'w> {
     }
 
     /// How to write the name of an event.
-    pub fn name<'n>(&mut self, name: &'n str) -> Name<'n> {
+    pub fn name<'n>(&mut self, name: &'n str) -> NameField<'n> {
         if let Some(number) = self.names.get(name) {
-            return Name::Number(*number, false);
+            return NameField::Number(*number, false);
         }
         if self.names.len() >= MAX_INTERNED {
-            return Name::Text(name);
+            return NameField::Text(name);
         }
         let number = self.names.len() as u64 + 1;
         self.names.insert(name.to_owned(), number);
-        Name::Number(number, true)
+        NameField::Number(number, true)
     }
 
     /// The number of a detail's name, and whether it is new.

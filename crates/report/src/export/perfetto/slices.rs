@@ -1,10 +1,10 @@
 //! Marks as track events (protos/perfetto/trace/track_event/track_event.proto).
 
 use super::instant;
-use super::packets::{Name, Packets};
+use super::packets::{NameField, PacketWriter};
 use super::tracks::{Tracks, Uuid};
-use super::wire::Message;
-use crate::marks::{Detail, Details, Lane, Mark, Shape, Wake};
+use super::wire::MessageWriter;
+use crate::marks::{Detail, Details, Extent, Lane, Mark, Wake};
 use punctual_bundle::Timebase;
 use punctual_core::event::Recorded;
 use punctual_core::{MonotonicNs, Names};
@@ -12,7 +12,7 @@ use std::io;
 
 /// TrackEvent.Type.
 #[derive(Clone, Copy)]
-pub enum Kind {
+pub enum SliceKind {
     Begin = 1,
     End = 2,
     Instant = 3,
@@ -33,7 +33,7 @@ impl<'a> Slices<'a> {
     }
 
     /// Writes a mark, unless it is drawn from ftrace events already.
-    pub fn write(&mut self, mark: &Mark<'a>, packets: &mut Packets<'_>) -> io::Result<()> {
+    pub fn write(&mut self, mark: &Mark<'a>, packets: &mut PacketWriter<'_>) -> io::Result<()> {
         if matches!(
             mark.lane,
             Lane::Interrupts(_) | Lane::Softirqs(_) | Lane::Idle(_) | Lane::Frequency(_)
@@ -42,20 +42,20 @@ impl<'a> Slices<'a> {
         }
         let track = self.tracks.of(mark.lane, packets)?;
         match mark.shape {
-            Shape::Span(from, to) => {
-                event(packets, Kind::Begin, track, from, &mark.name, &mark.details, None)?;
+            Extent::Span(from, to) => {
+                event(packets, SliceKind::Begin, track, from, &mark.name, &mark.details, None)?;
                 self.wake(mark, track, packets)?;
                 end(packets, track, to)
             }
-            Shape::Begun(at) => {
-                event(packets, Kind::Begin, track, at, &mark.name, &mark.details, None)
+            Extent::Begun(at) => {
+                event(packets, SliceKind::Begin, track, at, &mark.name, &mark.details, None)
             }
-            Shape::Instant(at) => {
-                event(packets, Kind::Instant, track, at, &mark.name, &mark.details, None)
+            Extent::Instant(at) => {
+                event(packets, SliceKind::Instant, track, at, &mark.name, &mark.details, None)
             }
-            Shape::Value(at, value) => packets.track_packet(|packet| {
+            Extent::Value(at, value) => packets.track_packet(|packet| {
                 packet.uint(8, instant(at)).message(11, |own| {
-                    own.uint(9, Kind::Counter as u64).uint(11, track.0).int(30, value);
+                    own.uint(9, SliceKind::Counter as u64).uint(11, track.0).int(30, value);
                 });
             }),
         }
@@ -63,7 +63,12 @@ impl<'a> Slices<'a> {
 
     /// The steps of a wake-up as instants that arrows connect: the timer's expiry, the waking, the
     /// first run.
-    fn wake(&mut self, mark: &Mark<'a>, track: Uuid, packets: &mut Packets<'_>) -> io::Result<()> {
+    fn wake(
+        &mut self,
+        mark: &Mark<'a>,
+        track: Uuid,
+        packets: &mut PacketWriter<'_>,
+    ) -> io::Result<()> {
         let Some(Wake { expired, woken, ran }) = mark.wake else { return Ok(()) };
         let whom = mark.lane.thread().map(|tid| self.names.task(tid)).unwrap_or_default();
         self.flows += 1;
@@ -72,7 +77,7 @@ impl<'a> Slices<'a> {
             let track = self.tracks.of(Lane::Timers(cpu), packets)?;
             event(
                 packets,
-                Kind::Instant,
+                SliceKind::Instant,
                 track,
                 at,
                 &format!("expires for {whom}"),
@@ -83,12 +88,20 @@ impl<'a> Slices<'a> {
         if let Some((at, cpu, by)) = woken {
             let track = self.tracks.of(Lane::OnCpu(cpu), packets)?;
             let running = vec![("while there ran", Detail::Text(self.names.task(by).into()))];
-            event(packets, Kind::Instant, track, at, &format!("wakes {whom}"), &running, flow)?;
+            event(
+                packets,
+                SliceKind::Instant,
+                track,
+                at,
+                &format!("wakes {whom}"),
+                &running,
+                flow,
+            )?;
         }
         match ran {
             Some((at, cpu)) => {
                 let on = vec![("CPU", Detail::Number(cpu.into()))];
-                event(packets, Kind::Instant, track, at, "runs", &on, flow)
+                event(packets, SliceKind::Instant, track, at, "runs", &on, flow)
             }
             None => Ok(()),
         }
@@ -99,16 +112,20 @@ impl<'a> Slices<'a> {
         &mut self,
         timebase: Timebase,
         recorded: &Recorded,
-        packets: &mut Packets<'_>,
+        packets: &mut PacketWriter<'_>,
     ) -> io::Result<()> {
         let Some(mark) = timebase.mark() else { return Ok(()) };
         let track = self.tracks.group("Whose time this is", packets)?;
-        event(packets, Kind::Begin, track, recorded.began, mark, &Vec::new(), None)?;
+        event(packets, SliceKind::Begin, track, recorded.began, mark, &Vec::new(), None)?;
         end(packets, track, recorded.ended)
     }
 
     /// The losses of each source, also those at an unknown place.
-    pub fn losses(&mut self, recorded: &Recorded, packets: &mut Packets<'_>) -> io::Result<()> {
+    pub fn losses(
+        &mut self,
+        recorded: &Recorded,
+        packets: &mut PacketWriter<'_>,
+    ) -> io::Result<()> {
         for source in recorded.sources.iter().filter(|source| source.lost > 0 || source.torn > 0) {
             let track = self.tracks.group("Lost events", packets)?;
             let number = |n: u64| Detail::Number(i64::try_from(n).unwrap_or(i64::MAX));
@@ -117,25 +134,33 @@ impl<'a> Slices<'a> {
                 ("torn", number(source.torn)),
                 ("recorded", number(source.recorded)),
             ];
-            event(packets, Kind::Instant, track, recorded.ended, &source.name, &details, None)?;
+            event(
+                packets,
+                SliceKind::Instant,
+                track,
+                recorded.ended,
+                &source.name,
+                &details,
+                None,
+            )?;
         }
         Ok(())
     }
 }
 
 /// Ends the slice that began last on a track.
-pub fn end(packets: &mut Packets<'_>, track: Uuid, at: MonotonicNs) -> io::Result<()> {
+pub fn end(packets: &mut PacketWriter<'_>, track: Uuid, at: MonotonicNs) -> io::Result<()> {
     packets.track_packet(|packet| {
         packet.uint(8, instant(at)).message(11, |own| {
-            own.uint(9, Kind::End as u64).uint(11, track.0);
+            own.uint(9, SliceKind::End as u64).uint(11, track.0);
         });
     })
 }
 
 /// A track event with its details.
 pub fn event(
-    packets: &mut Packets<'_>,
-    kind: Kind,
+    packets: &mut PacketWriter<'_>,
+    kind: SliceKind,
     track: Uuid,
     at: MonotonicNs,
     name: &str,
@@ -150,8 +175,8 @@ pub fn event(
         packet.message(11, |own| {
             own.uint(9, kind as u64).uint(11, track.0);
             match how {
-                Name::Number(number, _) => own.uint(10, number),
-                Name::Text(text) => own.text(23, text),
+                NameField::Number(number, _) => own.uint(10, number),
+                NameField::Text(text) => own.text(23, text),
             };
             for ((_, detail), (number, _)) in details.iter().zip(&numbers) {
                 own.message(4, |annotation| value(annotation.uint(1, *number), detail));
@@ -165,14 +190,14 @@ pub fn event(
 
 /// Names that this packet is the first to use.
 fn interned(
-    packet: &mut Message,
-    name: &Name<'_>,
+    packet: &mut MessageWriter,
+    name: &NameField<'_>,
     text: &str,
     details: &Details<'_>,
     numbers: &[(u64, bool)],
 ) {
     let new_name = match name {
-        Name::Number(number, true) => Some(*number),
+        NameField::Number(number, true) => Some(*number),
         _ => None,
     };
     if new_name.is_none() && numbers.iter().all(|(_, new)| !new) {
@@ -195,7 +220,7 @@ fn interned(
     });
 }
 
-fn value(annotation: &mut Message, detail: &Detail<'_>) {
+fn value(annotation: &mut MessageWriter, detail: &Detail<'_>) {
     match detail {
         Detail::Number(n) => annotation.int(4, *n),
         Detail::Address(at) => annotation.uint(7, *at),

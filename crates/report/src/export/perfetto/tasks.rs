@@ -1,7 +1,7 @@
 //! Processes and threads by name, so that threads that only appear in switches are not mere
 //! numbers.
 
-use super::packets::Packets;
+use super::packets::PacketWriter;
 use punctual_core::event::TaskName;
 use punctual_core::{Names, Tid};
 use std::collections::BTreeSet;
@@ -9,7 +9,7 @@ use std::io;
 
 const AT_ONCE: usize = 1_000;
 
-pub fn write(packets: &mut Packets<'_>, names: &Names) -> io::Result<()> {
+pub fn write(packets: &mut PacketWriter<'_>, names: &Names) -> io::Result<()> {
     let known: Vec<(&Tid, &TaskName)> =
         names.tasks.iter().filter(|(tid, _)| **tid != Tid::IDLE).collect();
     let processes: BTreeSet<u32> = known.iter().map(|(_, task)| task.process).collect();

@@ -2,7 +2,7 @@
 //! Perfetto merges tracks with one name under one parent: lanes that exist only because spans
 //! overlap become one track with several rows.
 
-use super::packets::Packets;
+use super::packets::PacketWriter;
 use crate::marks::Lane;
 use punctual_core::{Names, Tid};
 use std::collections::HashMap;
@@ -13,7 +13,7 @@ use std::io;
 pub struct Uuid(pub u64);
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-enum Key {
+enum TrackKey {
     Group(&'static str),
     Thread(Tid),
     Lane(Lane),
@@ -22,7 +22,7 @@ enum Key {
 /// The tracks described so far.
 pub struct Tracks<'a> {
     names: &'a Names,
-    known: HashMap<Key, Uuid>,
+    known: HashMap<TrackKey, Uuid>,
 }
 
 impl<'a> Tracks<'a> {
@@ -32,8 +32,8 @@ impl<'a> Tracks<'a> {
     }
 
     /// The track of a lane; the first call describes it.
-    pub fn of(&mut self, lane: Lane, packets: &mut Packets<'_>) -> io::Result<Uuid> {
-        if let Some(uuid) = self.known.get(&Key::Lane(lane)) {
+    pub fn of(&mut self, lane: Lane, packets: &mut PacketWriter<'_>) -> io::Result<Uuid> {
+        if let Some(uuid) = self.known.get(&TrackKey::Lane(lane)) {
             return Ok(*uuid);
         }
         let parent = match (lane.thread(), lane.cpu()) {
@@ -41,7 +41,7 @@ impl<'a> Tracks<'a> {
             (None, Some(_)) => self.group("Interrupts and timers", packets)?,
             (None, None) => self.group("Storage", packets)?,
         };
-        let uuid = self.new_uuid(Key::Lane(lane));
+        let uuid = self.new_uuid(TrackKey::Lane(lane));
         let name = lane.title(self.names);
         packets.track_packet(|packet| {
             packet.message(60, |track| {
@@ -55,11 +55,15 @@ impl<'a> Tracks<'a> {
     }
 
     /// A track that only groups others.
-    pub fn group(&mut self, name: &'static str, packets: &mut Packets<'_>) -> io::Result<Uuid> {
-        if let Some(uuid) = self.known.get(&Key::Group(name)) {
+    pub fn group(
+        &mut self,
+        name: &'static str,
+        packets: &mut PacketWriter<'_>,
+    ) -> io::Result<Uuid> {
+        if let Some(uuid) = self.known.get(&TrackKey::Group(name)) {
             return Ok(*uuid);
         }
-        let uuid = self.new_uuid(Key::Group(name));
+        let uuid = self.new_uuid(TrackKey::Group(name));
         packets.track_packet(|packet| {
             packet.message(60, |track| {
                 track.uint(1, uuid.0).text(2, name);
@@ -68,11 +72,11 @@ impl<'a> Tracks<'a> {
         Ok(uuid)
     }
 
-    fn thread(&mut self, tid: Tid, packets: &mut Packets<'_>) -> io::Result<Uuid> {
-        if let Some(uuid) = self.known.get(&Key::Thread(tid)) {
+    fn thread(&mut self, tid: Tid, packets: &mut PacketWriter<'_>) -> io::Result<Uuid> {
+        if let Some(uuid) = self.known.get(&TrackKey::Thread(tid)) {
             return Ok(*uuid);
         }
-        let uuid = self.new_uuid(Key::Thread(tid));
+        let uuid = self.new_uuid(TrackKey::Thread(tid));
         let task = self.names.tasks.get(&tid);
         packets.track_packet(|packet| {
             packet.message(60, |track| {
@@ -88,7 +92,7 @@ impl<'a> Tracks<'a> {
         Ok(uuid)
     }
 
-    fn new_uuid(&mut self, key: Key) -> Uuid {
+    fn new_uuid(&mut self, key: TrackKey) -> Uuid {
         let uuid = Uuid(self.known.len() as u64 + 1);
         self.known.insert(key, uuid);
         uuid

@@ -4,13 +4,13 @@
 /// A message under construction. Fields are appended; zeros are written too, because presence is
 /// significant.
 #[derive(Default)]
-pub struct Message(Vec<u8>);
+pub struct MessageWriter(Vec<u8>);
 
 const VARINT: u64 = 0;
 const FIXED64: u64 = 1;
 const DELIMITED: u64 = 2;
 
-impl Message {
+impl MessageWriter {
     /// Its bytes so far.
     pub fn bytes(&self) -> &[u8] {
         &self.0
@@ -22,31 +22,31 @@ impl Message {
     }
 
     /// Writes any of the unsigned types, bool and enumerations.
-    pub fn uint(&mut self, field: u32, value: u64) -> &mut Message {
+    pub fn uint(&mut self, field: u32, value: u64) -> &mut MessageWriter {
         self.tag(field, VARINT);
         self.varint(value);
         self
     }
 
     /// Writes int32 and int64: negative values take ten bytes.
-    pub fn int(&mut self, field: u32, value: i64) -> &mut Message {
+    pub fn int(&mut self, field: u32, value: i64) -> &mut MessageWriter {
         self.uint(field, value as u64)
     }
 
     /// Writes fixed64.
-    pub fn fixed(&mut self, field: u32, value: u64) -> &mut Message {
+    pub fn fixed(&mut self, field: u32, value: u64) -> &mut MessageWriter {
         self.tag(field, FIXED64);
         self.0.extend_from_slice(&value.to_le_bytes());
         self
     }
 
     /// Writes string and bytes.
-    pub fn text(&mut self, field: u32, text: &str) -> &mut Message {
+    pub fn text(&mut self, field: u32, text: &str) -> &mut MessageWriter {
         self.delimited(field, text.as_bytes())
     }
 
     /// Writes a complete message.
-    pub fn delimited(&mut self, field: u32, bytes: &[u8]) -> &mut Message {
+    pub fn delimited(&mut self, field: u32, bytes: &[u8]) -> &mut MessageWriter {
         self.tag(field, DELIMITED);
         self.varint(bytes.len() as u64);
         self.0.extend_from_slice(bytes);
@@ -55,7 +55,11 @@ impl Message {
 
     /// Writes a nested message. Most are shorter than 128 bytes: one byte is reserved for the
     /// length and enlarged if needed.
-    pub fn message(&mut self, field: u32, write: impl FnOnce(&mut Message)) -> &mut Message {
+    pub fn message(
+        &mut self,
+        field: u32,
+        write: impl FnOnce(&mut MessageWriter),
+    ) -> &mut MessageWriter {
         self.tag(field, DELIMITED);
         let place = self.0.len();
         self.0.push(0);
@@ -101,7 +105,7 @@ mod tests {
 
     #[test]
     fn as_the_specification_writes_its_examples() {
-        let mut message = Message::default();
+        let mut message = MessageWriter::default();
         message.uint(1, 150);
         assert_eq!(message.bytes(), [0x08, 0x96, 0x01]);
         message.clear();
@@ -122,7 +126,7 @@ mod tests {
 
     #[test]
     fn long_messages_have_long_lengths() {
-        let mut message = Message::default();
+        let mut message = MessageWriter::default();
         message.message(1, |inner| {
             inner.text(2, &"x".repeat(300));
         });

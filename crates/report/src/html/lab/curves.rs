@@ -2,10 +2,10 @@
 
 use crate::html::MAX_SERIES;
 use crate::html::curve::Curve;
-use crate::html::gather::{Content, Group, Line};
-use crate::html::over_time::Source;
+use crate::html::gather::{PageSeries, PhaseGroup, SeriesLine};
+use crate::html::over_time::PlotSource;
 use crate::html::percentiles;
-use crate::html::style::Style;
+use crate::html::style::CurveStyle;
 use crate::html::text;
 use punctual_bundle::lab::{CellDocument, LabDocument};
 use punctual_bundle::summary::Summary;
@@ -18,7 +18,7 @@ pub fn content<'a>(
     lab: &'a LabDocument,
     pooled: &'a [Option<Bundle>],
     summaries: &'a [Option<Summary>],
-) -> Content<'a> {
+) -> PageSeries<'a> {
     let all = lab.series();
     let phases =
         all.iter().map(|(phase, _)| phase).collect::<std::collections::BTreeSet<_>>().len();
@@ -42,15 +42,22 @@ pub fn content<'a>(
                 left_out += 1;
             }
         }
-        groups.push(Group {
+        groups.push(PhaseGroup {
             name,
             bundle: 0,
-            style: Style::nth(number),
+            style: CurveStyle::nth(number),
             together: Vec::new(),
             together_corrected: Vec::new(),
         });
     }
-    Content { groups, lines, labels: Vec::new(), left_out, timebase: lab.timebase(), apart: true }
+    PageSeries {
+        groups,
+        lines,
+        labels: Vec::new(),
+        left_out,
+        timebase: lab.timebase(),
+        apart: true,
+    }
 }
 
 fn line<'a>(
@@ -61,18 +68,18 @@ fn line<'a>(
     bundle: &'a Bundle,
     summary: &'a Summary,
     (phase_name, series_name): (&str, &str),
-) -> Option<Line<'a>> {
+) -> Option<SeriesLine<'a>> {
     let phase: &Phase = bundle.phases.iter().find(|phase| phase.meta.name == phase_name)?;
     let series: &Series = phase.series.iter().find(|series| series.meta.name == series_name)?;
     let of_phase = summary.phases.iter().find(|phase| phase.name == phase_name)?;
     let figures = of_phase.series.iter().find(|series| series.name == series_name)?;
     let data = &series.state.data;
     let short = text::name(&cell.name);
-    Some(Line {
+    Some(SeriesLine {
         group,
         full: format!("{short} · {group_name}"),
         short,
-        style: Style::nth(number),
+        style: CurveStyle::nth(number),
         phase,
         series,
         summary: figures,
@@ -82,7 +89,7 @@ fn line<'a>(
             .map(|d| percentiles::points(&d))
             .unwrap_or_default(),
         timeline: Timeline::default(),
-        source: Source::Nothing,
+        source: PlotSource::Nothing,
         trouble: None,
         cpus: Vec::new(),
         zero: ClockNs::default(),
@@ -91,10 +98,13 @@ fn line<'a>(
 }
 
 /// The first series only, for the drawing without script.
-pub fn of_first_group<'a>(content: &Content<'a>, curves: &[Curve]) -> (Content<'a>, Vec<Curve>) {
+pub fn of_first_group<'a>(
+    content: &PageSeries<'a>,
+    curves: &[Curve],
+) -> (PageSeries<'a>, Vec<Curve>) {
     let first =
         content.lines.iter().take_while(|line| line.group == content.lines[0].group).count();
-    let lines = content.lines[..first].iter().map(|line| Line {
+    let lines = content.lines[..first].iter().map(|line| SeriesLine {
         group: 0,
         short: line.short.clone(),
         full: line.full.clone(),
@@ -113,7 +123,7 @@ pub fn of_first_group<'a>(content: &Content<'a>, curves: &[Curve]) -> (Content<'
         since_phase: line.since_phase,
     });
     let (groups, labels) = (Vec::new(), Vec::new());
-    let content = Content {
+    let content = PageSeries {
         groups,
         lines: lines.collect(),
         labels,

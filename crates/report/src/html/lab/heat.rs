@@ -68,7 +68,7 @@ fn table(
         let mut cells =
             vec![Cell::text(if words.is_empty() { "all".to_owned() } else { words.join(" · ") })];
         for (metric, _) in &shown {
-            let scale = Scale::of(lab, series, metric);
+            let scale = HeatScale::of(lab, series, metric);
             cells.extend(values.iter().map(|value| {
                 let found = cell_of(lab, rows, key, across, *value);
                 found.map_or(Cell::default(), |(number, cell)| {
@@ -137,7 +137,7 @@ fn of_cell(
     cell: &CellDocument,
     series: &(String, String),
     metric: &str,
-    scale: &Scale,
+    scale: &HeatScale,
 ) -> Cell {
     let Some(ns) = figure(cell, series, metric) else {
         return match cell.state {
@@ -168,13 +168,13 @@ fn verdict_of(cell: &CellDocument, series: &(String, String)) -> Option<VerdictW
 }
 
 /// Colours by the logarithm of a latency, from the smallest to the largest of all cells.
-struct Scale {
+struct HeatScale {
     low: f64,
     high: f64,
 }
 
-impl Scale {
-    fn of(lab: &LabDocument, series: &(String, String), metric: &str) -> Scale {
+impl HeatScale {
+    fn of(lab: &LabDocument, series: &(String, String), metric: &str) -> HeatScale {
         let logs = lab
             .cells
             .iter()
@@ -183,7 +183,7 @@ impl Scale {
         let (low, high) = logs.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), log| {
             (low.min(log), high.max(log))
         });
-        Scale { low, high }
+        HeatScale { low, high }
     }
 
     fn class(&self, ns: i64) -> &'static str {
@@ -200,12 +200,12 @@ mod tests {
 
     #[test]
     fn heat_map_colours_are_logarithmic() {
-        let scale = Scale { low: 10_000f64.ln(), high: 10_000_000f64.ln() };
+        let scale = HeatScale { low: 10_000f64.ln(), high: 10_000_000f64.ln() };
         assert_eq!(
             [scale.class(10_000), scale.class(300_000), scale.class(10_000_000)],
             ["heat0", "heat4", "heat9"]
         );
-        let narrow = Scale { low: 10_000f64.ln(), high: 10_100f64.ln() };
+        let narrow = HeatScale { low: 10_000f64.ln(), high: 10_100f64.ln() };
         assert_eq!(narrow.class(10_100), "heat0");
     }
 }

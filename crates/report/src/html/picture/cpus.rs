@@ -1,8 +1,8 @@
 //! The CPUs of a picture: running threads, interrupts, other events; and the devices.
 
 use super::items::details;
-use super::{Build, Item, Kind, Lane, Look};
-use crate::marks::{self, Mark, Shape};
+use super::{Build, ItemStyle, LaneItem, LaneKind, PictureLane};
+use crate::marks::{self, Extent, Mark};
 use punctual_core::Tid;
 use std::collections::BTreeMap;
 
@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 const MAX_CPUS: usize = 32;
 
 pub fn add(build: &mut Build<'_>) {
-    let mut others: BTreeMap<u16, [Vec<Item>; 2]> = BTreeMap::new();
-    let mut devices: BTreeMap<String, Vec<Item>> = BTreeMap::new();
+    let mut others: BTreeMap<u16, [Vec<LaneItem>; 2]> = BTreeMap::new();
+    let mut devices: BTreeMap<String, Vec<LaneItem>> = BTreeMap::new();
     for mark in build.material.marks {
         match (mark.lane, mark.lane.cpu()) {
             (marks::Lane::Idle(_) | marks::Lane::Frequency(_), _) => {}
@@ -21,7 +21,7 @@ pub fn add(build: &mut Build<'_>) {
                 others.entry(cpu).or_default()[place].extend(item);
             }
             (lane, None) if lane.thread().is_none() => {
-                let item = of_mark(build, mark, Look::Request);
+                let item = of_mark(build, mark, ItemStyle::Request);
                 devices.entry(lane.title(build.material.names)).or_default().extend(item);
             }
             _ => {}
@@ -43,18 +43,22 @@ pub fn add(build: &mut Build<'_>) {
         let group = format!("CPU {cpu}");
         let ran = ran(build, cpu);
         build.cpu_lanes.insert(cpu, build.lanes.len());
-        build.lanes.push(Lane::new(&group, "ran", Kind::Spans, ran));
+        build.lanes.push(PictureLane::new(&group, "ran", LaneKind::Spans, ran));
         let rest = [("interrupts", served), ("events", events)];
         let rest = rest.into_iter().filter(|(_, items)| !items.is_empty());
-        build.lanes.extend(rest.map(|(title, items)| Lane::new(&group, title, Kind::Spans, items)));
+        build.lanes.extend(
+            rest.map(|(title, items)| PictureLane::new(&group, title, LaneKind::Spans, items)),
+        );
     }
     build.lanes.extend(
-        devices.into_iter().map(|(title, items)| Lane::new("storage", &title, Kind::Spans, items)),
+        devices
+            .into_iter()
+            .map(|(title, items)| PictureLane::new("storage", &title, LaneKind::Spans, items)),
     );
 }
 
 /// The running threads; idle time is blank.
-fn ran(build: &mut Build<'_>, cpu: u16) -> Vec<Item> {
+fn ran(build: &mut Build<'_>, cpu: u16) -> Vec<LaneItem> {
     let Some(lane) = build.material.lanes.cpus.get(&cpu) else { return Vec::new() };
     let mut items = Vec::new();
     for span in &lane.ran {
@@ -69,39 +73,39 @@ fn ran(build: &mut Build<'_>, cpu: u16) -> Vec<Item> {
                 }));
                 (
                     build.words.of(&build.material.names.task(tid)),
-                    Look::Hue(build.hue(tid)),
+                    ItemStyle::Hue(build.hue(tid)),
                     details,
                 )
             }
-            None => (build.words.of("unknown"), Look::Unknown, Vec::new()),
+            None => (build.words.of("unknown"), ItemStyle::Unknown, Vec::new()),
         };
         details.extend(span.prio.map(|prio| ("priority (kernel)", prio.to_string())));
         let from = build.time(span.from);
         let length = (span.to - span.from).ns();
-        items.push(Item { from, length, row: 0, look, word, value: None, details });
+        items.push(LaneItem { from, length, row: 0, look, word, value: None, details });
     }
     items
 }
 
-fn look(lane: marks::Lane, mark: &Mark<'_>) -> Look {
+fn look(lane: marks::Lane, mark: &Mark<'_>) -> ItemStyle {
     match lane {
-        marks::Lane::Interrupts(_) => Look::Interrupt,
-        marks::Lane::Vectors(_) => Look::Vector,
-        marks::Lane::Softirqs(_) => Look::Softirq,
-        marks::Lane::Timers(_) => Look::Timer,
-        _ if mark.name == "events lost" => Look::Lost,
-        _ => Look::Kernel,
+        marks::Lane::Interrupts(_) => ItemStyle::Interrupt,
+        marks::Lane::Vectors(_) => ItemStyle::Vector,
+        marks::Lane::Softirqs(_) => ItemStyle::Softirq,
+        marks::Lane::Timers(_) => ItemStyle::Timer,
+        _ if mark.name == "events lost" => ItemStyle::Lost,
+        _ => ItemStyle::Kernel,
     }
 }
 
 /// A mark as an item, cut at the picture's edges; `None` if it lies outside.
-pub fn of_mark(build: &mut Build<'_>, mark: &Mark<'_>, look: Look) -> Option<Item> {
+pub fn of_mark(build: &mut Build<'_>, mark: &Mark<'_>, look: ItemStyle) -> Option<LaneItem> {
     let (begin, end) = (build.material.lanes.from, build.material.lanes.to);
     let (from, to, value) = match mark.shape {
-        Shape::Span(from, to) => (from, to, None),
-        Shape::Begun(from) => (from, end, None),
-        Shape::Instant(at) => (at, at, None),
-        Shape::Value(at, value) => (at, at, Some(value)),
+        Extent::Span(from, to) => (from, to, None),
+        Extent::Begun(from) => (from, end, None),
+        Extent::Instant(at) => (at, at, None),
+        Extent::Value(at, value) => (at, at, Some(value)),
     };
     if to < begin || from > end {
         return None;
@@ -116,7 +120,7 @@ pub fn of_mark(build: &mut Build<'_>, mark: &Mark<'_>, look: Look) -> Option<Ite
         _ => None,
     };
     let word = build.words.of(series.map_or(mark.name.as_ref(), String::as_str));
-    Some(Item {
+    Some(LaneItem {
         from: build.time(from),
         length: (to - from).ns(),
         row: 0,

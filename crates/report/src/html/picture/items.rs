@@ -9,7 +9,7 @@ use std::collections::HashMap;
 /// The style of an item; the numbers are classes `k0` … in report.css.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
-pub enum Look {
+pub enum ItemStyle {
     /// In the colour of a thread: 0 to 7.
     Hue(u8),
     /// Runnable, but not running.
@@ -38,27 +38,27 @@ pub enum Look {
     Cause(u8),
 }
 
-impl Look {
+impl ItemStyle {
     pub fn number(self) -> u8 {
         match self {
-            Look::Hue(hue) => hue,
-            Look::Ready => 8,
-            Look::Sleeping => 9,
-            Look::Blocked => 10,
-            Look::Other => 11,
-            Look::Unknown => 12,
-            Look::Interrupt => 13,
-            Look::Vector => 14,
-            Look::Softirq => 15,
-            Look::Timer => 16,
-            Look::Kernel => 17,
-            Look::Point => 18,
-            Look::Call => 19,
-            Look::Sample => 20,
-            Look::Request => 21,
-            Look::Lost => 22,
-            Look::Mixed => 23,
-            Look::Cause(kind) => 24 + kind,
+            ItemStyle::Hue(hue) => hue,
+            ItemStyle::Ready => 8,
+            ItemStyle::Sleeping => 9,
+            ItemStyle::Blocked => 10,
+            ItemStyle::Other => 11,
+            ItemStyle::Unknown => 12,
+            ItemStyle::Interrupt => 13,
+            ItemStyle::Vector => 14,
+            ItemStyle::Softirq => 15,
+            ItemStyle::Timer => 16,
+            ItemStyle::Kernel => 17,
+            ItemStyle::Point => 18,
+            ItemStyle::Call => 19,
+            ItemStyle::Sample => 20,
+            ItemStyle::Request => 21,
+            ItemStyle::Lost => 22,
+            ItemStyle::Mixed => 23,
+            ItemStyle::Cause(kind) => 24 + kind,
         }
     }
 }
@@ -66,12 +66,12 @@ impl Look {
 /// An item: `[from, length, row, look, word, value, detail name, detail, …]`; the value is null
 /// except in lanes of values.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Item {
+pub struct LaneItem {
     pub from: i64,
     pub length: i64,
     /// The row in its lane.
     pub row: usize,
-    pub look: Look,
+    pub look: ItemStyle,
     pub word: usize,
     /// The value, in lanes of values.
     pub value: Option<i64>,
@@ -79,13 +79,13 @@ pub struct Item {
     pub details: Vec<(&'static str, String)>,
 }
 
-impl Item {
+impl LaneItem {
     pub fn end(&self) -> i64 {
         self.from.saturating_add(self.length)
     }
 }
 
-impl Serialize for Item {
+impl Serialize for LaneItem {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut list = serializer.serialize_seq(None)?;
         list.serialize_element(&self.from)?;

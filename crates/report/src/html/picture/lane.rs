@@ -1,12 +1,12 @@
 //! Lanes of a picture: rows for overlapping items, and a limit for all of them.
 
-use super::{Item, Look};
+use super::{ItemStyle, LaneItem};
 use serde::Serialize;
 
 /// How a lane is drawn.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Kind {
+pub enum LaneKind {
     /// Spans and instants in rows.
     Spans,
     /// The states of a thread: spans without gaps, waiting drawn thinner than running.
@@ -15,23 +15,23 @@ pub enum Kind {
 }
 
 #[derive(Clone, Debug, Serialize)]
-pub struct Lane {
+pub struct PictureLane {
     /// The CPU, thread or device that it belongs to; lanes of one group are adjacent.
     pub group: String,
     /// Its subject within the group.
     pub title: String,
-    pub kind: Kind,
+    pub kind: LaneKind,
     /// The colour of the group, if it is a thread.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hue: Option<u8>,
     rows: usize,
-    items: Vec<Item>,
+    items: Vec<LaneItem>,
 }
 
-impl Lane {
+impl PictureLane {
     /// Builds a lane; items get rows so that none covers another. They are ordered by beginning; of
     /// two that begin together the longer is above.
-    pub fn new(group: &str, title: &str, kind: Kind, mut items: Vec<Item>) -> Lane {
+    pub fn new(group: &str, title: &str, kind: LaneKind, mut items: Vec<LaneItem>) -> PictureLane {
         items.sort_by_key(|item| (item.from, std::cmp::Reverse(item.length)));
         let mut ends: Vec<i64> = Vec::new();
         for item in &mut items {
@@ -47,7 +47,7 @@ impl Lane {
             }
             item.row = row;
         }
-        Lane {
+        PictureLane {
             group: group.to_owned(),
             title: title.to_owned(),
             kind,
@@ -58,7 +58,7 @@ impl Lane {
     }
 
     /// Sets the colour of a thread.
-    pub fn hue(mut self, hue: u8) -> Lane {
+    pub fn hue(mut self, hue: u8) -> PictureLane {
         self.hue = Some(hue);
         self
     }
@@ -73,11 +73,11 @@ const MAX_ROWS: usize = 8;
 
 /// Removes the shortest items until at most `limit` are left; returns the number removed. In lanes
 /// without gaps, one item replaces each run of removed items, so that the CPU does not look idle.
-pub fn thin(lanes: &mut [Lane], limit: usize, mixed: usize) -> usize {
-    let all: usize = lanes.iter().map(Lane::len).sum();
+pub fn thin(lanes: &mut [PictureLane], limit: usize, mixed: usize) -> usize {
+    let all: usize = lanes.iter().map(PictureLane::len).sum();
     let mut least = 0;
     loop {
-        let now: usize = lanes.iter().map(Lane::len).sum();
+        let now: usize = lanes.iter().map(PictureLane::len).sum();
         if now <= limit {
             return all - now;
         }
@@ -92,11 +92,11 @@ pub fn thin(lanes: &mut [Lane], limit: usize, mixed: usize) -> usize {
     }
 }
 
-impl Lane {
+impl PictureLane {
     fn drop_below(&mut self, least: i64, mixed: usize) {
-        let whole = self.kind == Kind::State || self.rows == 1 && self.kind == Kind::Spans;
-        let mut kept: Vec<Item> = Vec::with_capacity(self.items.len() / 2);
-        let mut segment: Option<Item> = None;
+        let whole = self.kind == LaneKind::State || self.rows == 1 && self.kind == LaneKind::Spans;
+        let mut kept: Vec<LaneItem> = Vec::with_capacity(self.items.len() / 2);
+        let mut segment: Option<LaneItem> = None;
         for item in self.items.drain(..) {
             if item.length >= least {
                 kept.extend(segment.take().filter(|segment| segment.length >= least));
@@ -106,12 +106,18 @@ impl Lane {
             if !whole {
                 continue;
             }
-            let touches = |segment: &&mut Item| item.from.saturating_sub(segment.end()) <= least;
+            let touches =
+                |segment: &&mut LaneItem| item.from.saturating_sub(segment.end()) <= least;
             match segment.as_mut().filter(touches) {
                 Some(segment) => segment.length = item.end().saturating_sub(segment.from),
                 None => {
                     let from = item.from;
-                    let next = Item { word: mixed, look: Look::Mixed, details: Vec::new(), ..item };
+                    let next = LaneItem {
+                        word: mixed,
+                        look: ItemStyle::Mixed,
+                        details: Vec::new(),
+                        ..item
+                    };
                     kept.extend(
                         segment
                             .replace(next)
@@ -129,16 +135,24 @@ impl Lane {
 mod tests {
     use super::*;
 
-    fn item(from: i64, length: i64) -> Item {
-        Item { from, length, row: 0, look: Look::Kernel, word: 0, value: None, details: Vec::new() }
+    fn item(from: i64, length: i64) -> LaneItem {
+        LaneItem {
+            from,
+            length,
+            row: 0,
+            look: ItemStyle::Kernel,
+            word: 0,
+            value: None,
+            details: Vec::new(),
+        }
     }
 
     #[test]
     fn overlapping_items_get_separate_rows() {
-        let lane = Lane::new(
+        let lane = PictureLane::new(
             "g",
             "t",
-            Kind::Spans,
+            LaneKind::Spans,
             vec![item(10, 5), item(0, 100), item(12, 1), item(20, 5)],
         );
         let rows: Vec<(i64, usize)> = lane.items.iter().map(|item| (item.from, item.row)).collect();
@@ -147,15 +161,15 @@ mod tests {
 
     #[test]
     fn thinning_merges_the_shortest_items_without_gaps() {
-        let states: Vec<Item> =
+        let states: Vec<LaneItem> =
             (0..1_000).map(|k| item(k * 10, 10)).chain([item(10_000, 5_000)]).collect();
-        let mut lanes = [Lane::new("g", "state", Kind::State, states)];
+        let mut lanes = [PictureLane::new("g", "state", LaneKind::State, states)];
         let gone = thin(&mut lanes, 50, 7);
         let [lane] = lanes;
         assert!(lane.len() <= 50 && gone == 1_001 - lane.len(), "{gone}");
         assert_eq!(
             (lane.items[0].from, lane.items[0].length, lane.items[0].look),
-            (0, 10_000, Look::Mixed)
+            (0, 10_000, ItemStyle::Mixed)
         );
         assert_eq!(lane.items.last().map(|item| item.length), Some(5_000));
     }

@@ -2,7 +2,7 @@
 //! its work in the kernel.
 
 use super::cpus::of_mark;
-use super::{Build, Item, Kind, Lane, Look};
+use super::{Build, ItemStyle, LaneItem, LaneKind, PictureLane};
 use crate::marks;
 use punctual_core::event::PointId;
 use punctual_core::{Nanos, Tid};
@@ -14,23 +14,23 @@ const MAX_THREADS: usize = 14;
 /// Threads named as not shown.
 const MAX_NAMED: usize = 12;
 /// The lanes of a thread that hold spans and events.
-const SECTIONS: [(&str, Look); 5] = [
-    ("samples", Look::Sample),
-    ("test points", Look::Point),
-    ("functions", Look::Call),
-    ("in the kernel", Look::Kernel),
-    ("events", Look::Kernel),
+const SECTIONS: [(&str, ItemStyle); 5] = [
+    ("samples", ItemStyle::Sample),
+    ("test points", ItemStyle::Point),
+    ("functions", ItemStyle::Call),
+    ("in the kernel", ItemStyle::Kernel),
+    ("events", ItemStyle::Kernel),
 ];
 
 /// The lanes of one thread under construction.
 #[derive(Default)]
-struct Own {
-    sections: [Vec<Item>; SECTIONS.len()],
-    values: BTreeMap<(PointId, u8), Vec<Item>>,
+struct ThreadLanes {
+    sections: [Vec<LaneItem>; SECTIONS.len()],
+    values: BTreeMap<(PointId, u8), Vec<LaneItem>>,
 }
 
 pub fn add(build: &mut Build<'_>) {
-    let mut own: BTreeMap<Tid, Own> = BTreeMap::new();
+    let mut own: BTreeMap<Tid, ThreadLanes> = BTreeMap::new();
     for mark in build.material.marks {
         let Some(tid) = mark.lane.thread() else { continue };
         let place = match mark.lane {
@@ -39,13 +39,13 @@ pub fn add(build: &mut Build<'_>) {
             marks::Lane::Calls(_) => 2,
             marks::Lane::InThread(_) => 4,
             marks::Lane::Values(_, point, which) => {
-                let item = of_mark(build, mark, Look::Point);
+                let item = of_mark(build, mark, ItemStyle::Point);
                 own.entry(tid).or_default().values.entry((point, which)).or_default().extend(item);
                 continue;
             }
             _ => 3,
         };
-        let look = if mark.name == "events lost" { Look::Lost } else { SECTIONS[place].1 };
+        let look = if mark.name == "events lost" { ItemStyle::Lost } else { SECTIONS[place].1 };
         let item = of_mark(build, mark, look);
         own.entry(tid).or_default().sections[place].extend(item);
     }
@@ -59,7 +59,7 @@ pub fn add(build: &mut Build<'_>) {
 
 /// The threads shown: first the focused one, then those with test points or functions, then those
 /// that ran longest.
-fn chosen(build: &mut Build<'_>, own: &BTreeMap<Tid, Own>) -> Vec<Tid> {
+fn chosen(build: &mut Build<'_>, own: &BTreeMap<Tid, ThreadLanes>) -> Vec<Tid> {
     let ran = |tid: &Tid| build.material.lanes.threads.get(tid).map_or(Nanos::ZERO, time_running);
     let speaks = |tid: &Tid| {
         own.get(tid).is_some_and(|own| own.sections[..3].iter().any(|section| !section.is_empty()))
@@ -91,48 +91,50 @@ fn time_running(lane: &ThreadLane) -> Nanos {
     running.fold(Nanos::ZERO, |sum, span| sum + (span.to - span.from))
 }
 
-fn add_thread(build: &mut Build<'_>, tid: Tid, own: Own) {
+fn add_thread(build: &mut Build<'_>, tid: Tid, own: ThreadLanes) {
     let (group, hue) = (build.task(tid), build.hue(tid));
     let states = states(build, tid, hue);
     if !states.is_empty() {
         build.thread_lanes.insert(tid, build.lanes.len());
-        build.lanes.push(Lane::new(&group, "state", Kind::State, states).hue(hue));
+        build.lanes.push(PictureLane::new(&group, "state", LaneKind::State, states).hue(hue));
     }
     let mut sections = own.sections.into_iter().zip(SECTIONS);
     for (items, (title, _)) in sections.by_ref().take(2).filter(|(items, _)| !items.is_empty()) {
-        build.lanes.push(Lane::new(&group, title, Kind::Spans, items).hue(hue));
+        build.lanes.push(PictureLane::new(&group, title, LaneKind::Spans, items).hue(hue));
     }
     for ((point, which), items) in own.values {
         let title = marks::Lane::Values(tid, point, which).title(build.material.names);
-        build.lanes.push(Lane::new(&group, &super::name(&title), Kind::Values, items).hue(hue));
+        build
+            .lanes
+            .push(PictureLane::new(&group, &super::name(&title), LaneKind::Values, items).hue(hue));
     }
     for (items, (title, _)) in sections.filter(|(items, _)| !items.is_empty()) {
-        build.lanes.push(Lane::new(&group, title, Kind::Spans, items).hue(hue));
+        build.lanes.push(PictureLane::new(&group, title, LaneKind::Spans, items).hue(hue));
     }
 }
 
-fn states(build: &mut Build<'_>, tid: Tid, hue: u8) -> Vec<Item> {
+fn states(build: &mut Build<'_>, tid: Tid, hue: u8) -> Vec<LaneItem> {
     let Some(lane) = build.material.lanes.threads.get(&tid) else { return Vec::new() };
     let mut items = Vec::new();
     for span in &lane.spans {
         let on = |cpu: u16| vec![("CPU", cpu.to_string())];
         let (word, look, details) = match span.doing {
-            ThreadState::Running { cpu } => ("runs", Look::Hue(hue), on(cpu)),
+            ThreadState::Running { cpu } => ("runs", ItemStyle::Hue(hue), on(cpu)),
             ThreadState::Ready { cpu, preempted } => {
                 let word = if preempted { "ready, was preempted" } else { "ready, was woken" };
-                (word, Look::Ready, cpu.map(on).unwrap_or_default())
+                (word, ItemStyle::Ready, cpu.map(on).unwrap_or_default())
             }
-            ThreadState::Waking => ("waking", Look::Ready, Vec::new()),
-            ThreadState::Sleeping => ("sleeps", Look::Sleeping, Vec::new()),
-            ThreadState::Blocked => ("blocked (uninterruptible)", Look::Blocked, Vec::new()),
-            ThreadState::LockWait => ("waits for a lock", Look::Blocked, Vec::new()),
-            ThreadState::Stopped => ("stopped", Look::Other, Vec::new()),
-            ThreadState::Other => ("waits (other)", Look::Other, Vec::new()),
-            ThreadState::Unknown => ("unknown", Look::Unknown, Vec::new()),
+            ThreadState::Waking => ("waking", ItemStyle::Ready, Vec::new()),
+            ThreadState::Sleeping => ("sleeps", ItemStyle::Sleeping, Vec::new()),
+            ThreadState::Blocked => ("blocked (uninterruptible)", ItemStyle::Blocked, Vec::new()),
+            ThreadState::LockWait => ("waits for a lock", ItemStyle::Blocked, Vec::new()),
+            ThreadState::Stopped => ("stopped", ItemStyle::Other, Vec::new()),
+            ThreadState::Other => ("waits (other)", ItemStyle::Other, Vec::new()),
+            ThreadState::Unknown => ("unknown", ItemStyle::Unknown, Vec::new()),
         };
         let word = build.words.of(word);
         let (from, length) = (build.time(span.from), (span.to - span.from).ns());
-        items.push(Item { from, length, row: 0, look, word, value: None, details });
+        items.push(LaneItem { from, length, row: 0, look, word, value: None, details });
     }
     items
 }

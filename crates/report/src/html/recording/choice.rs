@@ -21,7 +21,7 @@ const BEGINNING: Nanos = Nanos::from_millis(10);
 
 /// A sample. The order is by latency.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Sample {
+struct ChosenSample {
     late: Nanos,
     due: MonotonicNs,
     woke: MonotonicNs,
@@ -30,23 +30,23 @@ struct Sample {
 }
 
 #[derive(Default)]
-pub struct LatestSamples(BinaryHeap<Reverse<Sample>>);
+pub struct LatestSamples(BinaryHeap<Reverse<ChosenSample>>);
 
 impl LatestSamples {
     /// Takes the event if it is a sample.
     pub fn add(&mut self, event: &Event) {
         let EventKind::Sample { series, due } = event.what else { return };
         let late = event.at - due;
-        self.0.push(Reverse(Sample { late, due, woke: event.at, tid: event.tid, series }));
+        self.0.push(Reverse(ChosenSample { late, due, woke: event.at, tid: event.tid, series }));
         if self.0.len() > SAMPLES {
             self.0.pop();
         }
     }
 
     fn foci(&self, series: &[String]) -> Vec<Focus> {
-        let mut all: Vec<Sample> = self.0.iter().map(|Reverse(sample)| *sample).collect();
+        let mut all: Vec<ChosenSample> = self.0.iter().map(|Reverse(sample)| *sample).collect();
         all.sort_by_key(|sample| Reverse(*sample));
-        let focus = |Sample { late, due, woke, tid, series: number }: Sample| {
+        let focus = |ChosenSample { late, due, woke, tid, series: number }: ChosenSample| {
             let of = series
                 .get(number as usize)
                 .map_or_else(|| format!("series {number}"), |series| name(series));
@@ -92,14 +92,14 @@ pub fn foci(
 }
 
 /// A name, its worst, whether it has a limit, and the labels of its ends.
-type Candidate<'a> = (&'a String, &'a Vec<WorstInterval>, bool, [&'static str; 2]);
+type MomentCandidate<'a> = (&'a String, &'a Vec<WorstInterval>, bool, [&'static str; 2]);
 
 /// The worst of each, first those with a limit.
-fn longest(mut of: Vec<Candidate<'_>>) -> Vec<Focus> {
+fn longest(mut of: Vec<MomentCandidate<'_>>) -> Vec<Focus> {
     of.sort_by_key(|(_, worst, limited, _)| {
         Reverse((*limited, worst.first().map(|one| one.latency)))
     });
-    let focus = |(title, worst, _, labels): Candidate<'_>| {
+    let focus = |(title, worst, _, labels): MomentCandidate<'_>| {
         let one = worst.first()?;
         let (from, to) = (one.from.min(one.to), one.from.max(one.to));
         Some(Focus {

@@ -1,6 +1,6 @@
 //! The marks within windows.
 
-use crate::marks::{Mark, Marks, Shape};
+use crate::marks::{Extent, Mark, Marks};
 use punctual_core::{Event, MonotonicNs, Names};
 
 /// Marks kept for one window; further ones are counted.
@@ -10,10 +10,10 @@ const MAX_MARKS: usize = 50_000;
 pub struct InWindows<'a> {
     marks: Marks<'a>,
     fresh: Vec<Mark<'a>>,
-    windows: Vec<Window<'a>>,
+    windows: Vec<MarksWindow<'a>>,
 }
 
-struct Window<'a> {
+struct MarksWindow<'a> {
     from: MonotonicNs,
     to: MonotonicNs,
     marks: Vec<Mark<'a>>,
@@ -22,7 +22,7 @@ struct Window<'a> {
 
 impl<'a> InWindows<'a> {
     pub fn new(names: &'a Names, windows: &[(MonotonicNs, MonotonicNs)]) -> InWindows<'a> {
-        let window = |(from, to): &(MonotonicNs, MonotonicNs)| Window {
+        let window = |(from, to): &(MonotonicNs, MonotonicNs)| MarksWindow {
             from: *from,
             to: *to,
             marks: Vec::new(),
@@ -52,12 +52,12 @@ impl<'a> InWindows<'a> {
     }
 }
 
-fn sort_in<'a>(windows: &mut [Window<'a>], fresh: &mut Vec<Mark<'a>>) {
+fn sort_in<'a>(windows: &mut [MarksWindow<'a>], fresh: &mut Vec<Mark<'a>>) {
     for mark in fresh.drain(..) {
         let (from, to) = match mark.shape {
-            Shape::Span(from, to) => (from, to),
-            Shape::Begun(from) => (from, MonotonicNs(i64::MAX)),
-            Shape::Instant(at) | Shape::Value(at, _) => (at, at),
+            Extent::Span(from, to) => (from, to),
+            Extent::Begun(from) => (from, MonotonicNs(i64::MAX)),
+            Extent::Instant(at) | Extent::Value(at, _) => (at, at),
         };
         for window in windows.iter_mut().filter(|window| from <= window.to && to >= window.from) {
             if window.marks.len() < MAX_MARKS {

@@ -1,11 +1,11 @@
 //! The sections of the page about a recording.
 
-use super::{Digest, tables};
+use super::{RecordingDigest, tables};
 use crate::html::ReportInput;
 use crate::html::picture::Picture;
 use crate::html::table::Table;
 use crate::html::text::name;
-use crate::tables::occupancy::{self, Rows};
+use crate::tables::occupancy::{self, OccupancyRows};
 use crate::tables::{intervals, recording};
 use punctual_bundle::intervals::{PairsDocument, ValueCurve};
 use serde::Serialize;
@@ -14,19 +14,19 @@ use serde::Serialize;
 pub fn recordings<'a>(
     inputs: &[ReportInput<'a>],
     labels: &'a [String],
-) -> Vec<(&'a str, &'a Digest)> {
+) -> Vec<(&'a str, &'a RecordingDigest)> {
     let labelled = inputs.iter().zip(labels);
     labelled.filter_map(|(input, label)| Some((label.as_str(), input.recording?))).collect()
 }
 
-pub fn sections(recordings: &[(&str, &Digest)], rows: usize) -> Vec<Section> {
+pub fn sections(recordings: &[(&str, &RecordingDigest)], rows: usize) -> Vec<RecordingSection> {
     let label = |label: &str| if recordings.len() > 1 { label.to_owned() } else { String::new() };
-    recordings.iter().map(|(of, digest)| Section::of(digest, label(of), rows)).collect()
+    recordings.iter().map(|(of, digest)| RecordingSection::of(digest, label(of), rows)).collect()
 }
 
 /// The input of the templates.
 #[derive(Serialize)]
-pub struct Section {
+pub struct RecordingSection {
     /// The label of the bundle; empty if there is only one.
     label: String,
     about: Vec<(&'static str, String)>,
@@ -41,9 +41,9 @@ pub struct Section {
     interrupts: Option<Table>,
 }
 
-impl Section {
-    fn of(digest: &Digest, label: String, rows: usize) -> Section {
-        Section {
+impl RecordingSection {
+    fn of(digest: &RecordingDigest, label: String, rows: usize) -> RecordingSection {
+        RecordingSection {
             label,
             about: tables::about(&digest.recorded, &digest.counts),
             kinds: recording::kinds(&digest.recorded, &digest.counts).into(),
@@ -53,7 +53,7 @@ impl Section {
             functions: drawn(intervals::functions(&digest.intervals)),
             worst: tables::worst(&digest.intervals, rows),
             cpus: drawn(occupancy::cpus(&digest.occupancy)),
-            threads: drawn(occupancy::tasks(&digest.occupancy, Rows::Both).shown(0, rows)),
+            threads: drawn(occupancy::tasks(&digest.occupancy, OccupancyRows::Both).shown(0, rows)),
             interrupts: drawn(occupancy::interrupts(&digest.occupancy, true)),
         }
     }
@@ -65,11 +65,11 @@ fn drawn(table: crate::tables::Table) -> Option<Table> {
 
 /// The page's data about a recording, for its script.
 #[derive(Serialize)]
-pub struct Data {
+pub struct RecordingData {
     pictures: Vec<Picture>,
     /// Histograms of intervals and functions.
     intervals: Vec<Histogram>,
-    values: Vec<Values>,
+    values: Vec<CurveValues>,
 }
 
 /// `(largest value of a bucket, count)` of the non-empty buckets.
@@ -83,7 +83,7 @@ struct Histogram {
 /// A curve: the beginning of each segment (ns since the recording began), its minimum, mean and
 /// maximum.
 #[derive(Serialize)]
-struct Values {
+struct CurveValues {
     name: String,
     width: i64,
     at: Vec<i64>,
@@ -96,20 +96,21 @@ struct Values {
 /// Curves and histograms beyond this number are only in the tables.
 const MAX_CURVES: usize = 48;
 
-impl Data {
+impl RecordingData {
     /// The data of the pictures of explained samples, which come first, and of the recordings of a
     /// page, each with its bundle's label.
     pub fn of(
         explained: &[(&str, &Picture)],
-        digests: &[(&str, &Digest)],
+        digests: &[(&str, &RecordingDigest)],
         pictures: usize,
         items: usize,
-    ) -> Data {
+    ) -> RecordingData {
         let several = digests.len() > 1;
         let titled = |label: &str, title: &str| {
             if several { format!("{label} · {}", name(title)) } else { name(title) }
         };
-        let mut data = Data { pictures: Vec::new(), intervals: Vec::new(), values: Vec::new() };
+        let mut data =
+            RecordingData { pictures: Vec::new(), intervals: Vec::new(), values: Vec::new() };
         data.pictures.extend(
             explained.iter().map(|(label, picture)| picture.thinned(items).labelled(label)),
         );
@@ -150,14 +151,18 @@ fn histograms(intervals: &PairsDocument, titled: impl Fn(&str) -> String) -> Vec
     all.map(histogram).collect()
 }
 
-fn values(curve: &ValueCurve, digest: &Digest, titled: impl Fn(&str) -> String) -> Values {
+fn values(
+    curve: &ValueCurve,
+    digest: &RecordingDigest,
+    titled: impl Fn(&str) -> String,
+) -> CurveValues {
     let name = if curve.index == 0 {
         titled(&curve.point)
     } else {
         format!("{} (second value)", titled(&curve.point))
     };
     let began = digest.recorded.began.ns();
-    Values {
+    CurveValues {
         name,
         width: curve.width,
         at: curve.buckets.iter().map(|bucket| bucket.start.saturating_sub(began)).collect(),

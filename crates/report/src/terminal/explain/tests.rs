@@ -4,7 +4,7 @@ use super::*;
 use punctual_bundle::explanation::EventSource;
 use punctual_core::event::{Futex, Recorded, TaskName, TaskState};
 use punctual_core::{CpuSet, Event, EventKind, MonotonicNs, Tid};
-use punctual_explain::explain::{Kind, LatencyInterval, explain};
+use punctual_explain::explain::{LatencyInterval, StartKind, explain};
 use punctual_explain::gaps::Gaps;
 use punctual_explain::threads::Coverage;
 
@@ -60,7 +60,7 @@ fn spike() -> Explained {
         switch(2_500, 0, (5, 120), TaskState::Preempted, (9, 0)),
         switch(2_540, 0, (9, 0), TaskState::Sleeping, (7, OWN)),
     ];
-    explained(events, Kind::Timer, (1_000, 2_545), "timer/cpu0")
+    explained(events, StartKind::Timer, (1_000, 2_545), "timer/cpu0")
 }
 
 /// A low-priority task holds a lock, and a middle-priority one keeps it from running.
@@ -76,10 +76,15 @@ fn inversion() -> Explained {
         switch(6_030, 0, (8, 89), TaskState::Preempted, (7, OWN)),
         event(6_035, 0, 7, EventKind::FutexExit { op: Futex::Wait, result: 0 }),
     ];
-    explained(events, Kind::Interval, (1_000, 6_040), "mutex/wait")
+    explained(events, StartKind::Interval, (1_000, 6_040), "mutex/wait")
 }
 
-fn explained(events: Vec<Event>, kind: Kind, (due, woke): (i64, i64), series: &str) -> Explained {
+fn explained(
+    events: Vec<Event>,
+    kind: StartKind,
+    (due, woke): (i64, i64),
+    series: &str,
+) -> Explained {
     let (due, woke) = (MonotonicNs(due * 1_000), MonotonicNs(woke * 1_000));
     let late = LatencyInterval { tid: CONTROL, cpu: 0, due, woke, kind };
     let coverage = Coverage::between(due, woke);

@@ -1,14 +1,14 @@
 //! Cycles from a stream of events, with the names of their tasks.
 
-use super::ThreadFacts;
+use super::CycleThreadFacts;
 use punctual_bundle::meta::UNKNOWN_SCHEDULING;
 use punctual_core::cycle::{
-    Cycle, CycleKind, Gap, Moment, MomentKind, OpenCycle, TaskName, ThreadTimes, WaitingCall,
+    Cycle, CycleKind, Gap, Moment, MomentKind, OpenCycle, TaskComm, ThreadTimes, WaitingCall,
 };
 use punctual_core::event::Names;
 use punctual_core::{CpuSet, Event, EventKind, MAX_RT_PRIO, MonotonicNs, Tid};
 use punctual_explain::cycles::Inferred;
-use punctual_explain::cycles::stream::{Found, Stream};
+use punctual_explain::cycles::stream::{CycleStream, StreamResult};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The maximum number of task names.
@@ -39,7 +39,7 @@ const MOMENTS: usize = 1 << 16;
 
 /// Takes events, and hands over cycles.
 pub struct EventCycles {
-    stream: Stream,
+    stream: CycleStream,
     names: TaskNames,
     observers: BTreeSet<Tid>,
     now: MonotonicNs,
@@ -53,7 +53,7 @@ pub struct EventCycles {
 
 impl EventCycles {
     /// Takes the names of a recording; without them, the current names of tasks.
-    pub fn new(stream: Stream, names: Option<&Names>) -> EventCycles {
+    pub fn new(stream: CycleStream, names: Option<&Names>) -> EventCycles {
         EventCycles {
             stream,
             names: names.map_or_else(TaskNames::default, TaskNames::of),
@@ -80,11 +80,11 @@ impl EventCycles {
         }
         let EventCycles { stream, names, cycles, moments, breaks, gaps, times, now, .. } = self;
         stream.push(event, &mut |found| match found {
-            Found::Cycle(mut cycle) => {
+            StreamResult::Cycle(mut cycle) => {
                 names.fill(&mut cycle);
                 cycles.push(cycle);
             }
-            Found::Moment(mut moment) if moments.len() < MOMENTS => {
+            StreamResult::Moment(mut moment) if moments.len() < MOMENTS => {
                 match &mut moment.what {
                     MomentKind::Preempted { by, name } => *name = names.of_task(*by),
                     MomentKind::Exit { name, .. } => *name = names.of_task(moment.tid),
@@ -92,15 +92,15 @@ impl EventCycles {
                 }
                 moments.push(moment);
             }
-            Found::Gap(mut gap) if gaps.len() < MOMENTS => {
+            StreamResult::Gap(mut gap) if gaps.len() < MOMENTS => {
                 if let Some(culprit) = &mut gap.culprit {
                     culprit.name = names.of_task(culprit.tid);
                 }
                 gaps.push(gap);
             }
-            Found::Times(tid, of) if times.len() < MOMENTS => times.push((tid, of)),
-            Found::Moment(_) | Found::Gap(_) | Found::Times(..) => {}
-            Found::Lost => breaks.push(*now),
+            StreamResult::Times(tid, of) if times.len() < MOMENTS => times.push((tid, of)),
+            StreamResult::Moment(_) | StreamResult::Gap(_) | StreamResult::Times(..) => {}
+            StreamResult::Lost => breaks.push(*now),
         });
     }
 
@@ -146,7 +146,7 @@ impl EventCycles {
         self.names.comms.get(&tid).cloned().filter(|comm| !comm.is_empty())
     }
 
-    pub(super) fn facts(&self, tid: u32) -> ThreadFacts {
+    pub(super) fn facts(&self, tid: u32) -> CycleThreadFacts {
         let prio = self.stream.priority(tid);
         let words = self.names.scheduling.get(&tid).cloned().or_else(|| match prio? {
             prio if prio < 0 => Some("SCHED_DEADLINE".to_owned()),
@@ -155,7 +155,7 @@ impl EventCycles {
             }
             _ => Some("time-sharing".to_owned()),
         });
-        ThreadFacts {
+        CycleThreadFacts {
             scheduling: words.unwrap_or_else(|| UNKNOWN_SCHEDULING.to_owned()),
             real_time: prio.is_some_and(|prio| prio < MAX_RT_PRIO),
             cpus: CpuSet::new(),
@@ -185,7 +185,7 @@ impl EventCycles {
 /// The names of tasks.
 #[derive(Default)]
 struct TaskNames {
-    known: BTreeMap<u32, TaskName>,
+    known: BTreeMap<u32, TaskComm>,
     comms: BTreeMap<u32, String>,
     scheduling: BTreeMap<u32, String>,
     /// Whether the names are complete.
@@ -206,7 +206,7 @@ impl TaskNames {
     }
 
     /// The name of a task; empty if it has ended, or was not recorded.
-    fn of_task(&mut self, tid: u32) -> TaskName {
+    fn of_task(&mut self, tid: u32) -> TaskComm {
         if self.is_recorded {
             return self.known.get(&tid).copied().unwrap_or_default();
         }
@@ -231,8 +231,8 @@ impl TaskNames {
     }
 }
 
-fn task_name(comm: &[u8]) -> TaskName {
-    let mut name = TaskName::default();
+fn task_name(comm: &[u8]) -> TaskComm {
+    let mut name = TaskComm::default();
     let text = comm.trim_ascii_end();
     let length = text.len().min(name.0.len());
     name.0[..length].copy_from_slice(&text[..length]);

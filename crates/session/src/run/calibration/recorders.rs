@@ -4,13 +4,13 @@ use super::super::accounting::{self, Accounted};
 use super::stand_in::StandIn;
 use crate::exit::Failure;
 use crate::flight::Flight;
-use crate::recording::{Recording, Wanted};
+use crate::recording::{Recording, RecordingWanted};
 use crate::request;
 use punctual_core::CpuSet;
 use punctual_plan::{ExplainPlan, Plan};
 use punctual_record::account::Accountant;
 use punctual_record::attach::Attacher;
-use punctual_record::{Attached, Backend};
+use punctual_record::{AttachedPrograms, Backend};
 use std::path::Path;
 use std::{fs, io};
 
@@ -19,7 +19,7 @@ use std::{fs, io};
 pub struct Recorders {
     explain: Option<ExplainPlan>,
     account: Option<Accounted>,
-    record: Option<Wanted>,
+    record: Option<RecordingWanted>,
     cycles: bool,
     /// The CPUs of the threads that read them.
     thread_cpus: CpuSet,
@@ -33,7 +33,7 @@ struct On {
     accountant: Option<Accountant>,
     recording: Option<Recording>,
     attacher: Option<Attacher>,
-    programs: Attached,
+    programs: AttachedPrograms,
     streams_by_programs: bool,
     is_paused: bool,
 }
@@ -42,7 +42,7 @@ impl Recorders {
     /// The recorders of a plan; `None` if it has none.
     pub fn of_plan(plan: &Plan) -> Option<Recorders> {
         let thread_cpus = plan.controller_cpus.clone();
-        let record = plan.record.as_ref().map(|record| Wanted::of(record, &thread_cpus));
+        let record = plan.record.as_ref().map(|record| RecordingWanted::of(record, &thread_cpus));
         let all = Recorders {
             explain: plan.explain.clone().filter(|explain| explain.worst > 0),
             account: accounting::accounted(plan),
@@ -55,7 +55,7 @@ impl Recorders {
     }
 
     /// The recorder of a recording; `None` if it has only test points.
-    pub fn of_recording(wanted: &Wanted) -> Option<Recorders> {
+    pub fn of_recording(wanted: &RecordingWanted) -> Option<Recorders> {
         let record = Some(without_points(wanted.clone())?);
         Some(Recorders { record, ..Recorders::default() })
     }
@@ -125,7 +125,7 @@ impl Recorders {
         self.on.attacher.iter_mut().for_each(|attacher| attacher.drain(&mut |_| ()));
     }
 
-    pub fn programs(&self) -> &Attached {
+    pub fn programs(&self) -> &AttachedPrograms {
         &self.on.programs
     }
 
@@ -161,7 +161,7 @@ impl Recorders {
 }
 
 /// Kernel events alone: only one reader at a time can use the rings of applications.
-fn without_points(wanted: Wanted) -> Option<Wanted> {
+fn without_points(wanted: RecordingWanted) -> Option<RecordingWanted> {
     let events = !wanted.events.is_empty();
-    events.then_some(Wanted { points: false, probes: None, ..wanted })
+    events.then_some(RecordingWanted { points: false, probes: None, ..wanted })
 }

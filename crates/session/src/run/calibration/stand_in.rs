@@ -4,15 +4,17 @@
 use super::super::mapping;
 use super::super::measure::PartitionPlacement;
 use super::is_within;
-use crate::flight::{Watched, Whose};
+use crate::flight::{SampleTask, WatchedSeries};
 use punctual_bundle::windows::Waited;
 use punctual_core::{
     Clock, CpuSet, MonotonicNs, Nanos, Policy, Priority, SeriesData, SeriesShape, Tid,
 };
-use punctual_measure::collect::Collector;
+use punctual_measure::collect::SeriesCollector;
 use punctual_measure::stop::Stop;
-use punctual_measure::thread::ThreadPlan;
-use punctual_measure::workload::{self, CpuPlacement, MeasureConfig, Running, SeriesConfig};
+use punctual_measure::thread::ThreadSettings;
+use punctual_measure::workload::{
+    self, CpuPlacement, MeasureConfig, RunningWorkload, SeriesConfig,
+};
 use punctual_plan::{Plan, TimerMethod, TimerPlan, Workload};
 use punctual_sys::attributes::Scheduling;
 use std::path::Path;
@@ -80,9 +82,9 @@ pub struct StandIn {
     /// The scheduling in force.
     pub scheduling: String,
     cpus: CpuSet,
-    running: Running,
+    running: RunningWorkload,
     stop: Arc<Stop>,
-    collector: Collector,
+    collector: SeriesCollector,
     data: SeriesData,
 }
 
@@ -102,7 +104,7 @@ impl StandIn {
                 period: setup.period,
                 offset: Nanos::ZERO,
             }),
-            threads: vec![ThreadPlan {
+            threads: vec![ThreadSettings {
                 cpus: cpus.clone(),
                 scheduling: setup.scheduling,
                 clock: Clock::Monotonic,
@@ -132,17 +134,17 @@ impl StandIn {
             cpus,
             running,
             stop,
-            collector: Collector::new(source, true),
+            collector: SeriesCollector::new(source, true),
             data: SeriesData::new(shape),
         })
     }
 
     /// The series for the flight recorder, from now on.
-    pub fn watched(&self) -> Watched {
-        Watched {
+    pub fn watched(&self) -> WatchedSeries {
+        WatchedSeries {
             phase: NAME.to_owned(),
             series: NAME.to_owned(),
-            whose: Whose::Thread(Tid(self.tid)),
+            whose: SampleTask::Thread(Tid(self.tid)),
             clock: Clock::Monotonic,
             waited: Waited::Timer,
             cpus: self.cpus.clone(),

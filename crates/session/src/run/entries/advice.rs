@@ -5,12 +5,12 @@ use punctual_core::entry::EntryKind;
 use punctual_core::format;
 use punctual_core::{CpuSet, Finding, Nanos, Severity};
 use punctual_explain::entries::EntryRow;
-use punctual_host::check::{self, Context, Verdict};
+use punctual_host::check::{self, Context, RuleVerdict};
 use std::collections::BTreeMap;
 
 /// The entries of one kind, on all CPUs.
 #[derive(Default)]
-struct Seen<'a> {
+struct EntriesOfKind<'a> {
     entries: u64,
     total: Nanos,
     longest: Option<&'a EntryRow>,
@@ -23,7 +23,7 @@ pub fn findings(
     rows: &BTreeMap<usize, Vec<EntryRow>>,
     context: &Context<'_>,
 ) -> Vec<Finding> {
-    let mut kinds: BTreeMap<EntryKind, Seen<'_>> = BTreeMap::new();
+    let mut kinds: BTreeMap<EntryKind, EntriesOfKind<'_>> = BTreeMap::new();
     for (cpu, row) in rows.iter().flat_map(|(cpu, rows)| rows.iter().map(move |row| (*cpu, row))) {
         let seen = kinds.entry(row.kind).or_default();
         seen.entries += row.entries + row.further;
@@ -35,7 +35,7 @@ pub fn findings(
             seen.cpus.push(cpu);
         }
     }
-    let mut all: Vec<(EntryKind, Seen<'_>)> = kinds.into_iter().collect();
+    let mut all: Vec<(EntryKind, EntriesOfKind<'_>)> = kinds.into_iter().collect();
     all.sort_by_key(|(kind, seen)| (*kind == EntryKind::Observer, std::cmp::Reverse(seen.total)));
     all.iter().filter_map(|(kind, seen)| finding(subject, *kind, seen, context)).collect()
 }
@@ -43,7 +43,7 @@ pub fn findings(
 fn finding(
     subject: &str,
     kind: EntryKind,
-    seen: &Seen<'_>,
+    seen: &EntriesOfKind<'_>,
     context: &Context<'_>,
 ) -> Option<Finding> {
     let longest = seen.longest?;
@@ -66,7 +66,8 @@ fn finding(
 fn remedy(kind: EntryKind, context: &Context<'_>) -> String {
     let violated = kind.rules().iter().find_map(|rule| {
         let result = check::evaluate(rule, context)?;
-        let violated = result.applies && !matches!(result.verdict, Verdict::Ok | Verdict::Unknown);
+        let violated =
+            result.applies && !matches!(result.verdict, RuleVerdict::Ok | RuleVerdict::Unknown);
         violated.then(|| {
             let fix = result.fix.map_or_else(String::new, |fix| format!(": {fix}"));
             format!("; check rule {rule}: {}{fix}", result.message)

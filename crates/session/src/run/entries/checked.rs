@@ -1,6 +1,6 @@
 //! Compares the counts of interrupts with those of /proc/interrupts.
 
-use super::recorder::Entries;
+use super::recorder::EntriesRecorder;
 use punctual_core::entry::{EntryCounts, Vector};
 use punctual_core::{Fact, Tolerance, Validation};
 use punctual_host::environment::Interrupts;
@@ -17,18 +17,21 @@ const VECTORS: [(&str, &[Vector], &str); 4] = [
 ];
 
 /// The kernel's counts at an instant between two readings of the file.
-pub struct Reading {
+pub struct CheckedReading {
     before: Fact<Interrupts>,
     counts: BTreeMap<usize, EntryCounts>,
     after: Fact<Interrupts>,
 }
 
-impl Reading {
-    pub fn take(recorder: &mut Entries, cpus: impl Iterator<Item = usize>) -> Reading {
+impl CheckedReading {
+    pub fn take(
+        recorder: &mut EntriesRecorder,
+        cpus: impl Iterator<Item = usize>,
+    ) -> CheckedReading {
         let before = Interrupts::read(&Root::system(), FILE);
         recorder.catch_up();
         let counts = cpus.filter_map(|cpu| Some((cpu, recorder.counts(cpu)?))).collect();
-        Reading { before, counts, after: Interrupts::read(&Root::system(), FILE) }
+        CheckedReading { before, counts, after: Interrupts::read(&Root::system(), FILE) }
     }
 
     /// Names of the devices' interrupts.
@@ -46,9 +49,9 @@ impl Reading {
     /// CPUs were not shown.
     pub fn since(
         &self,
-        earlier: &Reading,
+        earlier: &CheckedReading,
         cpu: usize,
-        recorder: &Entries,
+        recorder: &EntriesRecorder,
         unseen: u64,
     ) -> Vec<Validation> {
         let (Some(first), Some(last)) = (earlier.counts.get(&cpu), self.counts.get(&cpu)) else {

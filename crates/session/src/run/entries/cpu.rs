@@ -6,7 +6,7 @@ use super::rows::{CpuRow, TopEntry};
 use crate::kept::KeptSeries;
 use punctual_bundle::SeriesMeta;
 use punctual_bundle::meta::{ENTRIES_WORKLOAD, MeasureMeta};
-use punctual_core::cycle::TaskName;
+use punctual_core::cycle::TaskComm;
 use punctual_core::entry::{Entry, EntryKind, EntrySeries, OwnCount, OwnEntry};
 use punctual_core::format;
 use punctual_core::{
@@ -22,7 +22,7 @@ const ROWS: usize = 500;
 const FRAMES: usize = 8;
 
 /// A measured CPU.
-pub struct Cpu {
+pub struct MeasuredCpu {
     number: usize,
     /// The name of its series and its measure.
     label: String,
@@ -37,7 +37,7 @@ pub struct Cpu {
 }
 
 /// Facts known at the end besides its own entries.
-pub struct Known<'a> {
+pub struct EndFacts<'a> {
     pub names: &'a EntryNames,
     pub own: &'a [OwnCount],
     /// The threads of punctual.
@@ -48,9 +48,9 @@ pub struct Known<'a> {
     pub steal: Option<f64>,
 }
 
-impl Cpu {
-    pub fn new(number: usize, label: String, place: usize) -> Cpu {
-        Cpu {
+impl MeasuredCpu {
+    pub fn new(number: usize, label: String, place: usize) -> MeasuredCpu {
+        MeasuredCpu {
             number,
             label,
             place,
@@ -149,7 +149,7 @@ impl Cpu {
     /// Describes the CPU at the end.
     pub fn describe(
         &mut self,
-        known: &Known<'_>,
+        known: &EndFacts<'_>,
         validations: Vec<Validation>,
         series: &[SeriesRun],
     ) -> Vec<EntryRow> {
@@ -246,9 +246,9 @@ fn entries(rows: &[EntryRow]) -> Option<Table> {
 }
 
 /// A table by task and call, the most frequent first; those of punctual itself last.
-fn own_entries(own: &[&OwnCount], known: &Known<'_>) -> Option<Table> {
-    type Key = (bool, TaskName, OwnEntry);
-    let mut sums: BTreeMap<Key, (u64, u32)> = BTreeMap::new();
+fn own_entries(own: &[&OwnCount], known: &EndFacts<'_>) -> Option<Table> {
+    type CpuKey = (bool, TaskComm, OwnEntry);
+    let mut sums: BTreeMap<CpuKey, (u64, u32)> = BTreeMap::new();
     for one in own {
         let observes = known.observers.contains(&one.tid);
         let sum = sums.entry((observes, one.name, one.what)).or_default();
@@ -256,7 +256,7 @@ fn own_entries(own: &[&OwnCount], known: &Known<'_>) -> Option<Table> {
     }
     let mut all: Vec<_> = sums.into_iter().collect();
     all.sort_by_key(|((observes, ..), (count, _))| (*observes, std::cmp::Reverse(*count)));
-    let row = |((observes, name, what), (count, tid)): &(Key, (u64, u32))| {
+    let row = |((observes, name, what), (count, tid)): &(CpuKey, (u64, u32))| {
         let (kind, words) = match what {
             OwnEntry::UserFault => (EntryKind::PageFault, "page fault in user mode".to_owned()),
             OwnEntry::KernelFault => (EntryKind::PageFault, "page fault in the kernel".to_owned()),
@@ -295,7 +295,7 @@ mod tests {
     use super::super::offline::tests::entry;
     use super::*;
     use crate::messages::Silent;
-    use crate::request::{Asked, online_cpus};
+    use crate::request::{ExperimentRequest, online_cpus};
     use punctual_bundle::{BundleWriter, PhaseMeta};
     use std::path::Path;
 
@@ -308,12 +308,12 @@ mod tests {
              [\"median:10%\"]\nrequire = [\"max < 50us\", \"entries < 10\", \
              \"cpu{number}/entry p99 < 20us\"]\n"
         );
-        let asked = Asked::of_plain_text(Path::new("entries.toml"), text.into_bytes());
+        let asked = ExperimentRequest::of_plain_text(Path::new("entries.toml"), text.into_bytes());
         let (_, plan) = asked.resolve(&Silent).expect("a plan");
         let measure = &plan.phases[0].measures[0];
         let label = measure.threads[0].name.clone();
         assert_eq!(label, format!("entries/cpu{number}"));
-        let mut cpu = Cpu::new(number, label.clone(), 1);
+        let mut cpu = MeasuredCpu::new(number, label.clone(), 1);
         let metas = cpu.series(measure);
         assert_eq!(metas[0].requirements, ["max < 50us"]);
         assert_eq!(metas[1].requirements, ["count < 10", "p99 < 20us"]);

@@ -11,11 +11,11 @@ const KEPT: usize = 1_024;
 /// The times in which CPUs were seen offline.
 #[derive(Default)]
 pub struct Offline {
-    cpus: BTreeMap<usize, Seen>,
+    cpus: BTreeMap<usize, OfflineCpus>,
 }
 
 #[derive(Default)]
-struct Seen {
+struct OfflineCpus {
     /// Each from the first look that found the CPU offline to the last one before it came back.
     windows: Vec<(MonotonicNs, MonotonicNs)>,
     /// Whether the last window is open.
@@ -63,7 +63,7 @@ impl Offline {
 
     /// Findings about time that the figures do not contain. `tick`: the time between two looks.
     pub fn findings(&self, phase: &str, tick: Nanos) -> Vec<Finding> {
-        let finding = |(cpu, seen): (&usize, &Seen)| {
+        let finding = |(cpu, seen): (&usize, &OfflineCpus)| {
             let (times, least) = (seen.windows.len() as u64, self.time(*cpu));
             let most = least + tick * 2 * times as i64;
             let message = format!(
@@ -85,7 +85,7 @@ impl Offline {
 #[cfg(test)]
 pub mod tests {
     use super::*;
-    use punctual_core::cycle::TaskName;
+    use punctual_core::cycle::TaskComm;
     use punctual_core::entry::Served;
 
     fn cpus(list: &str) -> CpuSet {
@@ -99,7 +99,7 @@ pub mod tests {
     /// An entry of a task that kept the CPU from another, in ms.
     pub fn entry(cpu: u16, begin: i64, end: i64) -> Entry {
         let (begin, end) = (at(begin), at(end));
-        let name = TaskName(*b"cpuhp/1\0\0\0\0\0\0\0\0\0");
+        let name = TaskComm(*b"cpuhp/1\0\0\0\0\0\0\0\0\0");
         Entry {
             cpu,
             begin,

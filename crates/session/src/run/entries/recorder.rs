@@ -1,25 +1,25 @@
 //! The source of entries: BPF programs, or events where these are unavailable.
 
 use crate::cycles::not_seen as events_not_seen;
-use punctual_core::cycle::TaskName;
+use punctual_core::cycle::TaskComm;
 use punctual_core::entry::{Entry, EntryCounts, OwnCount, Vector};
 use punctual_core::{CpuSet, Finding, Severity};
-use punctual_explain::entries::stream::{EntryStream, TRACEPOINTS, Tasks};
+use punctual_explain::entries::stream::{EntryStream, TRACEPOINTS, TaskProperties};
 use punctual_record::entries::{EntryRecorder, TracedEntries};
 use punctual_record::{Backend, StartError};
 
 /// Entries into the kernel on some CPUs. The methods are those of [`EntryRecorder`].
-pub struct Entries {
-    source: Source,
+pub struct EntriesRecorder {
+    source: EntriesSource,
     findings: Vec<Finding>,
 }
 
-enum Source {
+enum EntriesSource {
     Bpf(Box<EntryRecorder>),
-    Tracefs(Box<Traced>),
+    Tracefs(Box<TracepointEntries>),
 }
 
-struct Traced {
+struct TracepointEntries {
     events: TracedEntries,
     stream: EntryStream,
     /// Ended entries that were not handed over.
@@ -27,10 +27,10 @@ struct Traced {
 }
 
 /// The recording's names of tasks.
-struct Named<'t>(&'t TracedEntries);
+struct NamedTasks<'t>(&'t TracedEntries);
 
-impl Tasks for Named<'_> {
-    fn name(&self, tid: u32) -> TaskName {
+impl TaskProperties for NamedTasks<'_> {
+    fn name(&self, tid: u32) -> TaskComm {
         self.0.name(tid)
     }
     fn is_kernel(&self, tid: u32) -> bool {
@@ -38,34 +38,34 @@ impl Tasks for Named<'_> {
     }
 }
 
-impl Traced {
+impl TracepointEntries {
     fn catch_up(&mut self) {
-        let Traced { events, stream, ended } = self;
+        let TracepointEntries { events, stream, ended } = self;
         let taken = events.take();
-        let tasks = Named(events);
+        let tasks = NamedTasks(events);
         taken.iter().for_each(|event| stream.push(event, &tasks, &mut |entry| ended.push(entry)));
     }
 }
 
-impl Entries {
+impl EntriesRecorder {
     /// Starts BPF programs, or where these are refused, events through tracefs; [`Backend::Btf`]
     /// and [`Backend::Tracefs`] use one of the two alone.
     pub fn start(
         chosen: &CpuSet,
         online: &CpuSet,
         backend: Backend,
-    ) -> Result<Entries, StartError> {
+    ) -> Result<EntriesRecorder, StartError> {
         if backend == Backend::Tracefs {
-            return Entries::by_events(chosen, online, None);
+            return EntriesRecorder::by_events(chosen, online, None);
         }
         match EntryRecorder::start(chosen) {
             Ok(mut bpf) => {
                 let findings = std::mem::take(&mut bpf.findings);
-                Ok(Entries { source: Source::Bpf(Box::new(bpf)), findings })
+                Ok(EntriesRecorder { source: EntriesSource::Bpf(Box::new(bpf)), findings })
             }
             Err(why @ StartError::Request(_)) => Err(why),
             Err(why) if backend == Backend::Btf => Err(why),
-            Err(why) => match Entries::by_events(chosen, online, Some(&why)) {
+            Err(why) => match EntriesRecorder::by_events(chosen, online, Some(&why)) {
                 Ok(entries) => Ok(entries),
                 Err(neither) => Err(StartError::None(vec![why, neither])),
             },
@@ -76,13 +76,13 @@ impl Entries {
         chosen: &CpuSet,
         online: &CpuSet,
         refused: Option<&StartError>,
-    ) -> Result<Entries, StartError> {
+    ) -> Result<EntriesRecorder, StartError> {
         let mut events = TracedEntries::start(chosen, online, &TRACEPOINTS)?;
         let mut findings = vec![without_bpf(refused)];
         findings.append(&mut events.findings);
         let stream = EntryStream::new(chosen, events.functions, &events.numbers, &events.formats);
-        let traced = Traced { events, stream, ended: Vec::new() };
-        Ok(Entries { source: Source::Tracefs(Box::new(traced)), findings })
+        let traced = TracepointEntries { events, stream, ended: Vec::new() };
+        Ok(EntriesRecorder { source: EntriesSource::Tracefs(Box::new(traced)), findings })
     }
 
     /// The limits of this recorder, with reasons.
@@ -92,7 +92,7 @@ impl Entries {
 
     /// Brings the counts up to date.
     pub fn catch_up(&mut self) {
-        if let Source::Tracefs(traced) = &mut self.source {
+        if let EntriesSource::Tracefs(traced) = &mut self.source {
             traced.catch_up();
         }
     }
@@ -100,8 +100,8 @@ impl Entries {
     /// Hands over the entries that have ended.
     pub fn drain(&mut self, take: &mut dyn FnMut(Entry)) {
         match &mut self.source {
-            Source::Bpf(bpf) => bpf.drain(take),
-            Source::Tracefs(traced) => {
+            EntriesSource::Bpf(bpf) => bpf.drain(take),
+            EntriesSource::Tracefs(traced) => {
                 traced.catch_up();
                 traced.ended.drain(..).for_each(take);
             }
@@ -111,16 +111,18 @@ impl Entries {
     /// Entries of a CPU that found no room; or events from which entries are made.
     pub fn lost(&self, cpu: usize) -> u64 {
         match &self.source {
-            Source::Bpf(bpf) => bpf.lost(cpu),
-            Source::Tracefs(traced) => traced.stream.lost(cpu),
+            EntriesSource::Bpf(bpf) => bpf.lost(cpu),
+            EntriesSource::Tracefs(traced) => traced.stream.lost(cpu),
         }
     }
 
     /// Events that the kernel did not show to the BPF programs, or that found no room.
     pub fn unseen(&self, chosen: &CpuSet) -> u64 {
         match &self.source {
-            Source::Bpf(bpf) => bpf.unseen(),
-            Source::Tracefs(traced) => chosen.iter().map(|cpu| traced.stream.lost(cpu)).sum(),
+            EntriesSource::Bpf(bpf) => bpf.unseen(),
+            EntriesSource::Tracefs(traced) => {
+                chosen.iter().map(|cpu| traced.stream.lost(cpu)).sum()
+            }
         }
     }
 
@@ -128,47 +130,47 @@ impl Entries {
     /// no room are reported for each CPU.
     pub fn not_seen(&self, phase: &str) -> Vec<Finding> {
         match &self.source {
-            Source::Bpf(bpf) => events_not_seen(phase, 0, bpf.unseen(), 0),
-            Source::Tracefs(_) => Vec::new(),
+            EntriesSource::Bpf(bpf) => events_not_seen(phase, 0, bpf.unseen(), 0),
+            EntriesSource::Tracefs(_) => Vec::new(),
         }
     }
 
     /// ns and runs of all BPF programs so far; `None` if not counted, or without programs.
     pub fn cost(&mut self) -> Option<(u64, u64)> {
         match &mut self.source {
-            Source::Bpf(bpf) => bpf.cost(),
-            Source::Tracefs(_) => None,
+            EntriesSource::Bpf(bpf) => bpf.cost(),
+            EntriesSource::Tracefs(_) => None,
         }
     }
 
     /// The addresses of a kernel stack, the innermost first.
     pub fn stack(&self, number: u32) -> Vec<u64> {
         match &self.source {
-            Source::Bpf(bpf) => bpf.stack(number),
-            Source::Tracefs(_) => Vec::new(),
+            EntriesSource::Bpf(bpf) => bpf.stack(number),
+            EntriesSource::Tracefs(_) => Vec::new(),
         }
     }
 
     /// The counts of a CPU.
     pub fn counts(&self, cpu: usize) -> Option<EntryCounts> {
         match &self.source {
-            Source::Bpf(bpf) => bpf.counts(cpu),
-            Source::Tracefs(traced) => Some(traced.stream.counts(cpu)),
+            EntriesSource::Bpf(bpf) => bpf.counts(cpu),
+            EntriesSource::Tracefs(traced) => Some(traced.stream.counts(cpu)),
         }
     }
 
     /// The entries of tasks on the chosen CPUs by themselves.
     pub fn own(&self) -> Vec<OwnCount> {
         match &self.source {
-            Source::Bpf(bpf) => bpf.own(),
-            Source::Tracefs(traced) => traced.stream.own_counts(),
+            EntriesSource::Bpf(bpf) => bpf.own(),
+            EntriesSource::Tracefs(traced) => traced.stream.own_counts(),
         }
     }
 
     pub fn vectors(&self) -> &[Vector] {
         match &self.source {
-            Source::Bpf(bpf) => &bpf.vectors,
-            Source::Tracefs(traced) => &traced.events.vectors,
+            EntriesSource::Bpf(bpf) => &bpf.vectors,
+            EntriesSource::Tracefs(traced) => &traced.events.vectors,
         }
     }
 
@@ -176,8 +178,8 @@ impl Entries {
     /// something are.
     pub fn sees_calls(&self) -> bool {
         match &self.source {
-            Source::Bpf(bpf) => bpf.sees_calls,
-            Source::Tracefs(traced) => traced.events.sees_calls,
+            EntriesSource::Bpf(bpf) => bpf.sees_calls,
+            EntriesSource::Tracefs(traced) => traced.events.sees_calls,
         }
     }
 }

@@ -3,8 +3,8 @@
 use punctual_bundle::evidence::{LoadEvidence, LoadProgress};
 use punctual_core::{Fact, MonotonicNs, Nanos};
 use punctual_host::files::Root;
-use punctual_host::progress::{self, Done};
-use punctual_measure::load::OnExit;
+use punctual_host::progress::{self, ProcessWork};
+use punctual_measure::load::LoadExitAction;
 use punctual_plan::LoadPlan;
 use std::collections::HashMap;
 
@@ -31,7 +31,7 @@ pub struct LoadWatch {
     since: Option<MonotonicNs>,
     last_poll: Option<MonotonicNs>,
     /// The work of each of its processes at the last poll.
-    last: HashMap<i32, Done>,
+    last: HashMap<i32, ProcessWork>,
     evidence: LoadEvidence,
     /// Whether the last poll found the load stopped.
     stops: bool,
@@ -65,10 +65,10 @@ impl LoadWatch {
         self.evidence.done = false;
     }
 
-    pub fn ended(&mut self, how: &str, success: bool, then: OnExit, now: MonotonicNs) {
+    pub fn ended(&mut self, how: &str, success: bool, then: LoadExitAction, now: MonotonicNs) {
         self.add_alive(now);
         self.pid = None;
-        self.evidence.done = success && then != OnExit::Respawn;
+        self.evidence.done = success && then != LoadExitAction::Respawn;
         self.evidence.ended = Some(how.to_owned());
     }
 

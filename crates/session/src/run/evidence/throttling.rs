@@ -15,15 +15,19 @@ const MAX_LINES: usize = 10_000;
 
 /// The counters when the phase began.
 #[derive(Default)]
-pub struct Throttling {
+pub struct ThrottlingCounters {
     counters: BTreeMap<String, u64>,
     /// The kernel's log, positioned after the lines from before the phase.
     log: Option<File>,
 }
 
-impl Throttling {
+impl ThrottlingCounters {
     /// Called before the threads with these ids measure on these CPUs.
-    pub fn begin(files: &Root, cpus: &CpuSet, tids: impl Iterator<Item = i32>) -> Throttling {
+    pub fn begin(
+        files: &Root,
+        cpus: &CpuSet,
+        tids: impl Iterator<Item = i32>,
+    ) -> ThrottlingCounters {
         let heat = cpus.iter().map(|cpu| {
             format!("/sys/devices/system/cpu/cpu{cpu}/thermal_throttle/core_throttle_count")
         });
@@ -34,7 +38,7 @@ impl Throttling {
             paths.into_iter().filter_map(|path| count(files, &path).map(|n| (path, n))).collect();
         let log = File::options().read(true).custom_flags(NON_BLOCKING).open("/dev/kmsg").ok();
         let log = log.and_then(|mut log| log.seek(SeekFrom::End(0)).ok().map(|_| log));
-        Throttling { counters, log }
+        ThrottlingCounters { counters, log }
     }
 
     /// The slowdowns since then, in sentences.

@@ -2,19 +2,19 @@
 
 use crate::cycles::Cycles;
 use crate::cycles::series::CycleSeries;
-use crate::cycles::thread::Thread;
+use crate::cycles::thread::CycleThread;
 use punctual_bundle::Verdict;
 use punctual_bundle::openmetrics::{Exposition, Label};
 use punctual_core::cycle::SeriesKind;
 use punctual_core::{Account, MAIN_PARTS, Nanos, SeriesData};
 
 /// Name, help, and the value for a thread, if it has one.
-type Counter = (&'static str, &'static str, fn(&Thread) -> Option<u64>);
+type ThreadMetric = (&'static str, &'static str, fn(&CycleThread) -> Option<u64>);
 
 pub fn text(program: &str, cycles: &Cycles, verdict: Option<&Verdict>) -> String {
-    let threads: Vec<&Thread> =
+    let threads: Vec<&CycleThread> =
         cycles.threads().filter(|thread| thread.label().is_some()).collect();
-    let labels = |thread: &Thread| -> Vec<Label<'static>> {
+    let labels = |thread: &CycleThread| -> Vec<Label<'static>> {
         vec![
             ("program", program.to_owned()),
             ("thread", thread.label().unwrap_or_default().to_owned()),
@@ -43,7 +43,7 @@ pub fn text(program: &str, cycles: &Cycles, verdict: Option<&Verdict>) -> String
         let worst: Vec<(Vec<Label<'_>>, Nanos)> = worst.collect();
         all.time_gauges(&format!("{name}_worst_seconds"), &format!("{what}: the longest."), &worst);
     }
-    let counters: [Counter; 4] = [
+    let counters: [ThreadMetric; 4] = [
         ("punctual_cycles", "Cycles that were measured.", |of| Some(of.cycles())),
         ("punctual_skipped_releases", "Releases without a cycle of their own.", |of| {
             Some(of.skipped())
@@ -54,7 +54,7 @@ pub fn text(program: &str, cycles: &Cycles, verdict: Option<&Verdict>) -> String
                                running.",
             |of| Some(of.overruns()),
         ),
-        ("punctual_deadlines_missed", "Cycles longer than the deadline.", Thread::missed),
+        ("punctual_deadlines_missed", "Cycles longer than the deadline.", CycleThread::missed),
     ];
     for (name, help, value) in counters {
         let values = threads.iter().filter_map(|thread| Some((labels(thread), value(thread)?)));

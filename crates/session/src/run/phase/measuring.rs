@@ -1,7 +1,7 @@
 //! A phase as a source of the engine.
 
 use super::{Controller, PhaseError};
-use crate::engine::{Begun, Ended, Round, Source};
+use crate::engine::{Begun, EarlyEnd, EngineRound, EngineSource};
 use crate::run::entries::EntriesRun;
 use crate::run::evidence::Collecting;
 use crate::run::measure::MeasureRun;
@@ -19,14 +19,14 @@ pub(super) struct Measuring<'r, 'p, 'w, 'c> {
     pub current: &'c mut PhaseRun,
 }
 
-impl Source for Measuring<'_, '_, '_, '_> {
+impl EngineSource for Measuring<'_, '_, '_, '_> {
     type Error = PhaseError;
 
     fn begin(&mut self) -> Result<Begun, PhaseError> {
         self.controller.begin(self.current)
     }
 
-    fn round(&mut self) -> Result<Round, PhaseError> {
+    fn round(&mut self) -> Result<EngineRound, PhaseError> {
         let Measuring { controller, current } = self;
         controller.heed_samples(current);
         pace::between_samples();
@@ -49,7 +49,7 @@ impl Source for Measuring<'_, '_, '_, '_> {
             None => controller.load_events(&mut current.programs)?,
             above => above,
         };
-        Ok(Round { outcome, ended })
+        Ok(EngineRound { outcome, ended })
     }
 
     fn checkpoint(&mut self) {
@@ -65,7 +65,7 @@ impl Source for Measuring<'_, '_, '_, '_> {
     }
 
     /// Ends its threads and loads, and writes its files.
-    fn finish(&mut self, ended: Ended<PhaseError>) -> Ended<PhaseError> {
+    fn finish(&mut self, ended: EarlyEnd<PhaseError>) -> EarlyEnd<PhaseError> {
         let Measuring { controller, current } = self;
         pace::heed([]);
         controller.punctuality.note(clock::monotonic(), clock::thread_time());

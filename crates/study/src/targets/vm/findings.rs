@@ -3,7 +3,7 @@
 use super::machine::{asked_preemption, preemption_word};
 use punctual_core::{Finding, Severity};
 use punctual_host::environment::Environment;
-use punctual_lab::{GuestResult, Outcome};
+use punctual_lab::{GuestOutcome, GuestResult};
 use punctual_plan::VmPlan;
 
 pub fn of(vm: &VmPlan, result: &GuestResult, environment: Option<&Environment>) -> Vec<Finding> {
@@ -27,8 +27,9 @@ fn unprepared(problem: &str) -> Finding {
 
 /// Reported because a run can reach its end although a load of it was killed.
 fn killed_for_memory(result: &GuestResult) -> Option<Finding> {
-    let killed =
-        result.oom_kills.filter(|killed| *killed > 0 && result.outcome == Outcome::Finished)?;
+    let killed = result
+        .oom_kills
+        .filter(|killed| *killed > 0 && result.outcome == GuestOutcome::Finished)?;
     let message =
         format!("the virtual machine's memory ran out: its kernel killed {killed} task(s)");
     let finding = Finding::new("guest-out-of-memory", Severity::Bad, "system", message);

@@ -8,7 +8,7 @@ use punctual_bundle::{KernelEvidence, RanOn};
 use punctual_core::Nanos;
 use punctual_host::environment::{Environment, PreemptionModel};
 use punctual_lab::{
-    Accel, Arch, Control, Guest, GuestFile, GuestResult, Job, Kernel, LabError, Source,
+    Accel, Arch, BootKernel, FileSource, Guest, GuestControl, GuestFile, GuestResult, Job, LabError,
 };
 use punctual_plan::{
     Acceleration, Architecture, Board, KernelChoice, Plan, TargetPlan, VmPlan, Word,
@@ -32,21 +32,21 @@ const RASPI: &str =
     "QEMU's Raspberry Pi 3: the board's devices and device tree, not its speed (docs/targets.md)";
 
 /// A machine ready to run.
-pub struct Machine {
+pub struct ReadyMachine {
     guest: Guest,
     accel: Acceleration,
     title: String,
     facts: Vec<(String, String)>,
 }
 
-impl Machine {
+impl ReadyMachine {
     /// The machine of a plan, with all its contents. Files needed at run time are put into `place`.
     pub fn of(
         vm: &VmPlan,
         plan: &Plan,
         remote: &RemoteRun,
         place: &Path,
-    ) -> Result<Machine, Failure> {
+    ) -> Result<ReadyMachine, Failure> {
         let arch = match vm.arch {
             Architecture::X86_64 => Arch::Amd64,
             Architecture::Aarch64 => Arch::Arm64,
@@ -64,7 +64,7 @@ impl Machine {
         guest.programs = [binary].into_iter().chain(loads).collect();
         guest.files = vec![GuestFile {
             path: format!("{EXPERIMENT}/{}", remote.file_name()),
-            source: Source::Bytes(remote.asked.bytes.clone()),
+            source: FileSource::Bytes(remote.asked.bytes.clone()),
             mode: 0o644,
         }];
         guest.drivers = drivers(&vm.drivers, &guest.kernel).map_err(|why| Failure::of_lab(&why))?;
@@ -72,8 +72,8 @@ impl Machine {
         guest.job = Job::Script(script(remote, &path, &devices));
         guest.cmdline_extra = vm.cmdline.clone();
         guest.board = match vm.machine {
-            Board::Raspi3b => punctual_lab::Board::Raspi3b,
-            Board::Pc | Board::Virt => punctual_lab::Board::Usual,
+            Board::Raspi3b => punctual_lab::GuestBoard::Raspi3b,
+            Board::Pc | Board::Virt => punctual_lab::GuestBoard::Usual,
         };
         guest.cpus = vm.cpus;
         guest.memory_mb = u32::try_from(vm.memory.0 >> 20).unwrap_or(u32::MAX);
@@ -93,7 +93,7 @@ impl Machine {
         };
         guest.keep = vm.accel == Acceleration::VirtualTime
             && arch == Arch::Amd64
-            && guest.board == punctual_lab::Board::Usual;
+            && guest.board == punctual_lab::GuestBoard::Usual;
         let facts = vec![
             ("machine".to_owned(), format!("{} ({})", vm.machine.word(), vm.arch.word())),
             ("CPUs".to_owned(), vm.cpus.to_string()),
@@ -105,7 +105,7 @@ impl Machine {
             .map(|device| ("device".to_owned(), devices::title(*device, vm.accel).to_owned()));
         let drivers = guest.drivers.iter().map(|(name, _)| ("driver".to_owned(), name.clone()));
         let facts = facts.into_iter().chain(devices).chain(drivers).collect();
-        Ok(Machine { guest, accel: vm.accel, title, facts })
+        Ok(ReadyMachine { guest, accel: vm.accel, title, facts })
     }
 
     /// Runs the guest; its results are put below `place`, with `exact` also the plugin's output.
@@ -113,7 +113,7 @@ impl Machine {
         &self,
         place: &Path,
         exact: bool,
-        watch: &mut dyn FnMut(punctual_lab::Progress) -> Control,
+        watch: &mut dyn FnMut(punctual_lab::GuestProgress) -> GuestControl,
     ) -> Result<GuestResult, LabError> {
         if exact {
             return exact::run(&self.guest, place, watch);
@@ -171,7 +171,7 @@ impl Machine {
             Acceleration::Kvm => "the host's, on its processor (kvm)",
         };
         facts.push(("time".to_owned(), time.to_owned()));
-        let board = (self.guest.board == punctual_lab::Board::Raspi3b).then_some(RASPI);
+        let board = (self.guest.board == punctual_lab::GuestBoard::Raspi3b).then_some(RASPI);
         let limits =
             timebase(self.accel).limit().into_iter().chain(board).map(str::to_owned).collect();
         RanOn {
@@ -203,7 +203,7 @@ pub fn preemption_word(model: PreemptionModel) -> String {
 }
 
 /// Modules as given, or built for the kernel from their source.
-fn drivers(paths: &[PathBuf], kernel: &Kernel) -> Result<Vec<(String, Vec<u8>)>, LabError> {
+fn drivers(paths: &[PathBuf], kernel: &BootKernel) -> Result<Vec<(String, Vec<u8>)>, LabError> {
     let one = |path: &PathBuf| {
         require_exists(path, path.is_file(), "driver")?;
         let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
@@ -239,15 +239,15 @@ pub fn named(kernel: &str) -> Result<VmPlan, Failure> {
 }
 
 /// The requested kernel, and the machine's name derived from it.
-pub fn kernel(vm: &VmPlan, arch: Arch) -> Result<(Kernel, String), LabError> {
+pub fn kernel(vm: &VmPlan, arch: Arch) -> Result<(BootKernel, String), LabError> {
     let (kernel, name) = match &vm.kernel {
-        KernelChoice::Named(name) => (Kernel::by_name(name, arch)?, name.clone()),
+        KernelChoice::Named(name) => (BootKernel::by_name(name, arch)?, name.clone()),
         KernelChoice::Image { image, modules } => {
             require_exists(image, image.is_file(), "kernel image")?;
             modules.iter().try_for_each(|dir| {
                 require_exists(dir, dir.is_dir(), "directory of kernel modules")
             })?;
-            (Kernel::at(image, modules.clone(), arch), image.to_string_lossy().into_owned())
+            (BootKernel::at(image, modules.clone(), arch), image.to_string_lossy().into_owned())
         }
     };
     Ok((kernel, format!("the kernel {name}, {}", timebase(vm.accel).name())))

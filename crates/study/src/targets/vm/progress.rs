@@ -2,8 +2,8 @@
 //! another speed, and querying it would change what they measure.
 
 use punctual_core::Nanos;
-use punctual_lab::{Control, Phase};
-use punctual_session::interrupts::Interrupts;
+use punctual_lab::{GuestControl, GuestPhase};
+use punctual_session::interrupts::SignalRequests;
 use punctual_session::messages::Listener;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -14,30 +14,30 @@ const EVERY: Duration = Duration::from_millis(500);
 const END_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// Shows the progress of machines: an updated line on a terminal, a line per step elsewhere.
-pub struct Progress {
+pub struct VmProgress {
     messages: Listener,
     planned: Option<Nanos>,
     repeats: u32,
-    state: Mutex<State>,
+    state: Mutex<MachineState>,
 }
 
 #[derive(Default)]
-struct State {
+struct MachineState {
     /// The phase of each repeat so far.
-    seen: Vec<(u32, Phase)>,
+    seen: Vec<(u32, GuestPhase)>,
     over: u32,
     began: Option<Instant>,
     shown: Option<(String, Instant)>,
     asked: Option<Instant>,
 }
 
-impl Progress {
+impl VmProgress {
     /// Creates the view of this many runs of this planned length by their own clock.
-    pub fn new(messages: Listener, repeats: u32, planned: Option<Nanos>) -> Progress {
-        Progress { messages, planned, repeats, state: Mutex::default() }
+    pub fn new(messages: Listener, repeats: u32, planned: Option<Nanos>) -> VmProgress {
+        VmProgress { messages, planned, repeats, state: Mutex::default() }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, MachineState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -50,9 +50,9 @@ impl Progress {
     pub fn look(
         &self,
         repeat: u32,
-        seen: punctual_lab::Progress,
-        interrupts: &Interrupts,
-    ) -> Control {
+        seen: punctual_lab::GuestProgress,
+        interrupts: &SignalRequests,
+    ) -> GuestControl {
         let mut state = self.state();
         if interrupts.end_requested() && state.asked.is_none() {
             state.asked = Some(Instant::now());
@@ -65,11 +65,11 @@ impl Progress {
         let step = self.step(&state);
         self.show(&mut state, &step);
         match state.asked {
-            None => Control::GoOn,
+            None => GuestControl::GoOn,
             // Nothing has been measured yet.
-            Some(_) if seen.phase == Phase::Booting => Control::Kill,
-            Some(asked) if asked.elapsed() < END_TIMEOUT => Control::End,
-            Some(_) => Control::Kill,
+            Some(_) if seen.phase == GuestPhase::Booting => GuestControl::Kill,
+            Some(asked) if asked.elapsed() < END_TIMEOUT => GuestControl::End,
+            Some(_) => GuestControl::Kill,
         }
     }
 
@@ -80,21 +80,22 @@ impl Progress {
         state.over += 1;
     }
 
-    fn step(&self, state: &State) -> String {
+    fn step(&self, state: &MachineState) -> String {
         let planned =
             self.planned.map(|time| format!(" (about {time} of guest time)")).unwrap_or_default();
-        let word = |phase: Phase| match phase {
-            Phase::Results => "sending the results".to_owned(),
+        let word = |phase: GuestPhase| match phase {
+            GuestPhase::Results => "sending the results".to_owned(),
             _ if state.asked.is_some() => "ending".to_owned(),
-            Phase::Booting => "booting".to_owned(),
-            Phase::Job => format!("running{planned}"),
+            GuestPhase::Booting => "booting".to_owned(),
+            GuestPhase::Job => format!("running{planned}"),
         };
         match (self.repeats, state.seen.as_slice()) {
             (1, [(_, phase), ..]) => word(*phase),
             (all, seen) => {
-                let count = |phase: Phase| seen.iter().filter(|(_, other)| *other == phase).count();
-                let steps =
-                    [Phase::Booting, Phase::Job, Phase::Results].map(|phase| (count(phase), phase));
+                let count =
+                    |phase: GuestPhase| seen.iter().filter(|(_, other)| *other == phase).count();
+                let steps = [GuestPhase::Booting, GuestPhase::Job, GuestPhase::Results]
+                    .map(|phase| (count(phase), phase));
                 let steps = steps.into_iter().filter(|(count, _)| *count > 0);
                 let steps = steps
                     .map(|(count, phase)| format!("{count} {}", word(phase)))
@@ -104,7 +105,7 @@ impl Progress {
         }
     }
 
-    fn show(&self, state: &mut State, step: &str) {
+    fn show(&self, state: &mut MachineState, step: &str) {
         let now = Instant::now();
         let in_place = self.messages.line_width().is_some();
         let fresh = |at: &Instant| !in_place || now.duration_since(*at) < EVERY;

@@ -1,14 +1,14 @@
 //! Repeats the same machine: every sample must be the same, or the divergence is reported.
 
 use super::super::remote::RemoteRun;
-use super::machine::Machine;
-use super::progress::Progress;
+use super::machine::ReadyMachine;
+use super::progress::VmProgress;
 use super::trouble::trouble;
 use punctual_bundle::{Bundle, amend};
 use punctual_core::{Finding, Severity};
 use punctual_lab::{GuestResult, LabError};
 use punctual_session::exit::{Exit, Failure};
-use punctual_session::interrupts::Interrupts;
+use punctual_session::interrupts::SignalRequests;
 use punctual_session::messages::shown;
 use punctual_stats::divergence::first_divergence;
 use std::fs;
@@ -24,12 +24,12 @@ pub struct Repeat {
 
 /// Runs the machine this many times, one per CPU concurrently: virtual time is not affected.
 pub fn run(
-    machine: &Machine,
+    machine: &ReadyMachine,
     repeats: u32,
     exact: bool,
     place: &Path,
-    progress: &Progress,
-    interrupts: &Interrupts,
+    progress: &VmProgress,
+    interrupts: &SignalRequests,
 ) -> Result<Vec<Repeat>, Failure> {
     let next = AtomicU32::new(0);
     let one = |repeat: u32| -> Result<Repeat, LabError> {

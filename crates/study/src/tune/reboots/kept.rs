@@ -20,7 +20,7 @@ const NOTE: &str = "reboots-files.json";
 /// How a file is reverted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum How {
+pub enum Revert {
     /// The file is punctual's alone, and is removed.
     Own,
     /// Like `Own`, and the name has a count that the boot loader changes.
@@ -31,20 +31,20 @@ pub enum How {
     GrubEnvironment,
 }
 
-impl How {
+impl Revert {
     /// Whether a file with this path is reverted this way.
     fn is_of(self, path: &Path) -> bool {
         match self {
-            How::Own => [unit::UNIT, unit::WANTED].iter().any(|own| path == Path::new(own)),
-            How::Counted => path.ends_with(systemd_boot::FILE),
-            How::GrubCustom => path.ends_with("custom.cfg"),
-            How::GrubEnvironment => path.ends_with("grubenv"),
+            Revert::Own => [unit::UNIT, unit::WANTED].iter().any(|own| path == Path::new(own)),
+            Revert::Counted => path.ends_with(systemd_boot::FILE),
+            Revert::GrubCustom => path.ends_with("custom.cfg"),
+            Revert::GrubEnvironment => path.ends_with("grubenv"),
         }
     }
 }
 
 /// The contents to write.
-pub enum Content<'a> {
+pub enum NewContent<'a> {
     Text(&'a str),
     /// A symbolic link to this path.
     Link(&'a str),
@@ -54,7 +54,7 @@ pub enum Content<'a> {
 struct Note {
     /// Directories that were created, the outer ones first.
     directories: Vec<PathBuf>,
-    files: Vec<Entry>,
+    files: Vec<KeptFileEntry>,
 }
 
 impl Note {
@@ -63,8 +63,9 @@ impl Note {
     fn other(&self, files: &[(String, &str)]) -> Option<&Path> {
         let files: Vec<&Path> =
             files.iter().filter_map(|(path, _)| path.strip_prefix('/')).map(Path::new).collect();
-        let is_file =
-            |entry: &Entry| files.contains(&entry.path.as_path()) && entry.how.is_of(&entry.path);
+        let is_file = |entry: &KeptFileEntry| {
+            files.contains(&entry.path.as_path()) && entry.how.is_of(&entry.path)
+        };
         let is_above =
             |path: &Path| files.iter().any(|file| file.ancestors().skip(1).any(|of| of == path));
         let mut other = self.files.iter().filter(|entry| !is_file(entry));
@@ -77,9 +78,9 @@ impl Note {
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-struct Entry {
+struct KeptFileEntry {
     path: PathBuf,
-    how: How,
+    how: Revert,
     /// The earlier contents; `None` if the file did not exist.
     before: Option<String>,
     /// The digests of the text written last, and of the one being written.
@@ -87,22 +88,22 @@ struct Entry {
 }
 
 /// Files below a root, and the note of them.
-pub struct Kept {
+pub struct KeptFiles {
     root: PathBuf,
     store: Store,
     /// Called before each change of a disk; tests kill there.
     step: Box<dyn Fn()>,
 }
 
-impl Kept {
+impl KeptFiles {
     /// Files below this root, with the note in this directory.
-    pub fn new(root: &Path, place: &Path) -> Kept {
-        Kept { root: root.to_owned(), store: Store::join(place), step: Box::new(|| {}) }
+    pub fn new(root: &Path, place: &Path) -> KeptFiles {
+        KeptFiles { root: root.to_owned(), store: Store::join(place), step: Box::new(|| {}) }
     }
 
     #[cfg(test)]
-    pub fn with_step(self, step: Box<dyn Fn()>) -> Kept {
-        Kept { step, ..self }
+    pub fn with_step(self, step: Box<dyn Fn()>) -> KeptFiles {
+        KeptFiles { step, ..self }
     }
 
     fn read_note(&self) -> Result<Note, Failure> {
@@ -121,18 +122,18 @@ impl Kept {
     ///
     /// # Errors
     /// The file cannot be written, or exists already although it should be ours.
-    pub fn write(&self, path: &str, content: &Content, how: How) -> Result<(), Failure> {
+    pub fn write(&self, path: &str, content: &NewContent, how: Revert) -> Result<(), Failure> {
         let target = self.root.join(path);
         let mut note = self.read_note()?;
         let digest = match content {
-            Content::Text(text) => digest_of(text),
-            Content::Link(to) => digest_of(to),
+            NewContent::Text(text) => digest_of(text),
+            NewContent::Link(to) => digest_of(to),
         };
         let known = note.files.iter().position(|entry| entry.path == Path::new(path));
         let place = match known {
             Some(place) => place,
             None => {
-                let is_ours = matches!(how, How::Own | How::Counted);
+                let is_ours = matches!(how, Revert::Own | Revert::Counted);
                 if is_ours && target.symlink_metadata().is_ok() {
                     return Err(Failure::refused(format!(
                         "{} is there already: another tuning is in progress, or was not reverted \
@@ -146,7 +147,12 @@ impl Kept {
                 let mut missing: Vec<PathBuf> = missing.map(Path::to_owned).collect();
                 missing.reverse();
                 note.directories.extend(missing);
-                note.files.push(Entry { path: path.into(), how, before, wrote: Vec::new() });
+                note.files.push(KeptFileEntry {
+                    path: path.into(),
+                    how,
+                    before,
+                    wrote: Vec::new(),
+                });
                 note.files.len() - 1
             }
         };
@@ -161,29 +167,29 @@ impl Kept {
         }
         let written = match content {
             // A link of this name is ours and is created once.
-            Content::Link(_) if target.symlink_metadata().is_ok() => Ok(()),
-            Content::Text(text) if read(&target)?.as_deref() == Some(*text) => Ok(()),
+            NewContent::Link(_) if target.symlink_metadata().is_ok() => Ok(()),
+            NewContent::Text(text) if read(&target)?.as_deref() == Some(*text) => Ok(()),
             _ => self.put(&target, content, how),
         };
         written.map_err(|why| Failure::failed(format!("cannot write {}: {why}", shown(&target))))
     }
 
     /// Writes beside it, then renames: at any instant the old or the new file exists.
-    fn put(&self, target: &Path, content: &Content, how: How) -> io::Result<()> {
+    fn put(&self, target: &Path, content: &NewContent, how: Revert) -> io::Result<()> {
         let parent = target.parent().ok_or(io::ErrorKind::InvalidInput)?;
         if !parent.exists() {
             (self.step)();
             fs::create_dir_all(parent)?;
         }
-        if how == How::Counted {
+        if how == Revert::Counted {
             self.remove_counted(target)?;
         }
         let beside = beside(target);
         remove(&beside, &self.step)?;
         (self.step)();
         match content {
-            Content::Link(to) => symlink(to, &beside)?,
-            Content::Text(text) => {
+            NewContent::Link(to) => symlink(to, &beside)?,
+            NewContent::Text(text) => {
                 let mut file = fs::File::create_new(&beside)?;
                 if let Ok(there) = fs::metadata(target) {
                     // Not every file system of a boot loader has modes.
@@ -268,10 +274,10 @@ impl Kept {
         Ok(not_done)
     }
 
-    fn undo_one(&self, entry: &Entry, target: &Path) -> Result<(), String> {
+    fn undo_one(&self, entry: &KeptFileEntry, target: &Path) -> Result<(), String> {
         let plain = |why: io::Error| why.to_string();
         remove(&beside(target), &self.step).map_err(plain)?;
-        if entry.how == How::Counted {
+        if entry.how == Revert::Counted {
             return self.remove_counted(target).map_err(plain);
         }
         if let Ok(to) = fs::read_link(target) {
@@ -282,21 +288,23 @@ impl Kept {
         }
         let Some(now) = read(target).map_err(|why| why.render(false))? else { return Ok(()) };
         let restored = match entry.how {
-            How::GrubEnvironment => {
+            Revert::GrubEnvironment => {
                 let before = entry.before.as_deref().map(grub::next_entry);
                 let before = before.transpose()?.flatten();
                 Some(grub::with_next_entry(&now, before.as_deref())?)
             }
-            How::GrubCustom => {
+            Revert::GrubCustom => {
                 let rest = grub::without_entry(&now);
                 (entry.before.is_some() || !rest.is_empty()).then_some(rest)
             }
-            How::Own | How::Counted if entry.wrote.contains(&digest_of(&now)) => None,
-            How::Own | How::Counted => return Err("it was changed since: it stays".to_owned()),
+            Revert::Own | Revert::Counted if entry.wrote.contains(&digest_of(&now)) => None,
+            Revert::Own | Revert::Counted => {
+                return Err("it was changed since: it stays".to_owned());
+            }
         };
         match restored {
             Some(text) if text == now => Ok(()),
-            Some(text) => self.put(target, &Content::Text(&text), entry.how).map_err(plain),
+            Some(text) => self.put(target, &NewContent::Text(&text), entry.how).map_err(plain),
             None => remove(target, &self.step).map_err(plain),
         }
     }

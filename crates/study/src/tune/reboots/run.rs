@@ -6,36 +6,36 @@
 //! blocks: each boot is one observation.
 
 use super::seam::Reboots;
-use super::state::{Armed, State, Trial};
-use crate::tune::blocks::{Blocks, Measured};
-use crate::tune::directory::{Directory, Spec};
+use super::state::{Armed, BootTrial, RebootState};
+use crate::tune::blocks::{BlockMeasurement, BlockRunner};
+use crate::tune::directory::{TuneDirectory, TuningSpec};
 use crate::tune::reboot_plan::{RebootPlan, is_boot, is_tuning};
-use crate::tune::run::{Ended, document, progress};
+use crate::tune::run::{TuneResult, document, progress};
 use punctual_bundle::tune::{BlockRecord, NotTried, TuningDocument, TuningEnd};
 use punctual_core::Nanos;
 use punctual_session::exit::Failure;
 use punctual_session::messages::Listener;
-use punctual_stats::tune::{Block, Machine, Request, Tuning, conduct};
+use punctual_stats::tune::{BlockRequest, MeasuredBlock, TunableMachine, Tuning, conduct};
 use std::path::Path;
 
 /// The outcome of this boot.
-pub enum Outcome {
+pub enum BootOutcome {
     /// The machine reboots; the tuning resumes after that.
     Rebooting,
-    Ended(Box<Ended>),
+    Ended(Box<TuneResult>),
 }
 
 /// Why the process stops in this boot.
-enum Stop {
+enum RebootStop {
     Reboot,
     Failed(Failure),
     /// The tuning is impossible on this machine: all changes must be reverted.
     Never(String),
 }
 
-impl From<Failure> for Stop {
-    fn from(why: Failure) -> Stop {
-        Stop::Failed(why)
+impl From<Failure> for RebootStop {
+    fn from(why: Failure) -> RebootStop {
+        RebootStop::Failed(why)
     }
 }
 
@@ -45,21 +45,22 @@ impl From<Failure> for Stop {
 /// The tuning cannot continue now; it may later.
 pub fn go_on(
     reboots: &mut dyn Reboots,
-    directory: &Directory,
-    spec: &Spec,
-    blocks: &mut dyn Blocks,
+    directory: &TuneDirectory,
+    spec: &TuningSpec,
+    blocks: &mut dyn BlockRunner,
     messages: Listener,
-) -> Result<Outcome, Failure> {
+) -> Result<BootOutcome, Failure> {
     let Some(plan) = spec.reboots.clone() else {
         return Err(Failure::refused("this tuning is not one across reboots"));
     };
     reboots.install()?;
-    let mut boots = Boots { reboots, directory, state: State::read(directory)?, plan, messages };
+    let mut boots =
+        Boots { reboots, directory, state: RebootState::read(directory)?, plan, messages };
     let never = match try_each(&mut boots, spec) {
         Ok(()) => None,
-        Err(Stop::Reboot) => return Ok(Outcome::Rebooting),
-        Err(Stop::Failed(why)) => return Err(why),
-        Err(Stop::Never(why)) => Some(why),
+        Err(RebootStop::Reboot) => return Ok(BootOutcome::Rebooting),
+        Err(RebootStop::Failed(why)) => return Err(why),
+        Err(RebootStop::Never(why)) => Some(why),
     };
     let spec = &boots.state.that_came_up(spec);
     if let Some(why) = never.or_else(|| boots.nothing_left(spec)) {
@@ -83,9 +84,9 @@ pub fn go_on(
     }
     directory.write(&document)?;
     let broken = match ran {
-        Err(Stop::Reboot) => return Ok(Outcome::Rebooting),
-        Err(Stop::Failed(why)) => Some(why),
-        Err(Stop::Never(why)) => {
+        Err(RebootStop::Reboot) => return Ok(BootOutcome::Rebooting),
+        Err(RebootStop::Failed(why)) => Some(why),
+        Err(RebootStop::Never(why)) => {
             boots.end()?;
             Some(Failure::failed(why))
         }
@@ -94,7 +95,7 @@ pub fn go_on(
             None
         }
     };
-    Ok(Outcome::Ended(Box::new(Ended { document, broken })))
+    Ok(BootOutcome::Ended(Box::new(TuneResult { document, broken })))
 }
 
 /// Reverts everything that a tuning wrote outside its directory. Returns each failure with its
@@ -102,9 +103,12 @@ pub fn go_on(
 ///
 /// # Errors
 /// The state cannot be read or written.
-pub fn take_back(reboots: &mut dyn Reboots, directory: &Directory) -> Result<Vec<String>, Failure> {
+pub fn take_back(
+    reboots: &mut dyn Reboots,
+    directory: &TuneDirectory,
+) -> Result<Vec<String>, Failure> {
     let not_done = reboots.disarm()?;
-    let mut state = State::read(directory)?;
+    let mut state = RebootState::read(directory)?;
     if state.armed.is_some() {
         state.forget(directory)?;
     }
@@ -116,10 +120,10 @@ pub fn take_back(reboots: &mut dyn Reboots, directory: &Directory) -> Result<Vec
 /// # Errors
 /// Those of beginning the tuning.
 pub fn or_nothing(
-    begun: Result<Outcome, Failure>,
+    begun: Result<BootOutcome, Failure>,
     reboots: &mut dyn Reboots,
     place: &Path,
-) -> Result<Outcome, Failure> {
+) -> Result<BootOutcome, Failure> {
     if begun.is_err() && reboots.disarm().is_ok_and(|not_done| not_done.is_empty()) {
         let _ = std::fs::remove_dir_all(place);
     }
@@ -127,7 +131,7 @@ pub fn or_nothing(
 }
 
 /// Stores why nothing could be measured, in place of the findings.
-fn write_reason(directory: &Directory, spec: &Spec, why: &str) -> Result<(), Failure> {
+fn write_reason(directory: &TuneDirectory, spec: &TuningSpec, why: &str) -> Result<(), Failure> {
     let mut spec = spec.clone();
     let tried = std::mem::take(&mut spec.settings).into_iter();
     spec.left_out.extend(tried.map(|setting| NotTried { name: setting.name, why: why.to_owned() }));
@@ -137,7 +141,7 @@ fn write_reason(directory: &Directory, spec: &Spec, why: &str) -> Result<(), Fai
 }
 
 /// Boots the untouched machine and each parameter alone.
-fn try_each(boots: &mut Boots, spec: &Spec) -> Result<(), Stop> {
+fn try_each(boots: &mut Boots, spec: &TuningSpec) -> Result<(), RebootStop> {
     while let Some(names) = boots.state.next_trial(spec) {
         // Without the boot entry itself there is nothing to try.
         if boots.state.trials.first().is_some_and(|trial| !trial.came_up) {
@@ -147,7 +151,7 @@ fn try_each(boots: &mut Boots, spec: &Spec) -> Result<(), Stop> {
         let words = spec.words_of(&names);
         let came_up = boots.come_up(&names, &words, &purpose)?;
         let name = names.into_iter().next().unwrap_or_default();
-        boots.state.trials.push(Trial { name, came_up });
+        boots.state.trials.push(BootTrial { name, came_up });
         boots.state.keep(boots.directory)?;
     }
     Ok(())
@@ -156,8 +160,8 @@ fn try_each(boots: &mut Boots, spec: &Spec) -> Result<(), Stop> {
 /// The boots of this machine.
 struct Boots<'a> {
     reboots: &'a mut dyn Reboots,
-    directory: &'a Directory,
-    state: State,
+    directory: &'a TuneDirectory,
+    state: RebootState,
     plan: RebootPlan,
     messages: Listener,
 }
@@ -165,7 +169,12 @@ struct Boots<'a> {
 impl Boots<'_> {
     /// Whether this boot is the requested one for this purpose; if not, requests it and stops.
     /// False if such boots do not come up.
-    fn come_up(&mut self, names: &[String], words: &str, purpose: &str) -> Result<bool, Stop> {
+    fn come_up(
+        &mut self,
+        names: &[String],
+        words: &str,
+        purpose: &str,
+    ) -> Result<bool, RebootStop> {
         let here = self.reboots.boot_id()?;
         if let Some(armed) = self.state.armed.clone().filter(|armed| armed.purpose == purpose)
             && armed.during != here
@@ -178,7 +187,7 @@ impl Boots<'_> {
                 self.state.keep(self.directory)?;
                 if let Err(why) = self.reboots.booted() {
                     self.state.forget(self.directory)?;
-                    return Err(Stop::Never(why.render(false)));
+                    return Err(RebootStop::Never(why.render(false)));
                 }
                 // Earlier failures were accidents, such as a power cut: that is saved once this
                 // boot has been measured.
@@ -208,10 +217,10 @@ impl Boots<'_> {
             self.state.forget(self.directory)?;
             return Err(why.into());
         }
-        Err(Stop::Reboot)
+        Err(RebootStop::Reboot)
     }
 
-    fn nothing_left(&self, spec: &Spec) -> Option<String> {
+    fn nothing_left(&self, spec: &TuningSpec) -> Option<String> {
         match self.state.trials.first() {
             Some(trial) if !trial.came_up => Some(
                 "the boot entry of the tuning does not boot, even without parameters: all changes \
@@ -244,8 +253,8 @@ impl Boots<'_> {
 /// A machine that boots for each block, as the experiment's interface.
 struct AcrossBoots<'a> {
     boots: Boots<'a>,
-    spec: &'a Spec,
-    blocks: &'a mut dyn Blocks,
+    spec: &'a TuningSpec,
+    blocks: &'a mut dyn BlockRunner,
     kept: Vec<BlockRecord>,
     /// The time of earlier boots.
     before: Nanos,
@@ -263,7 +272,7 @@ struct Observed {
 }
 
 impl AcrossBoots<'_> {
-    fn observe(&mut self, request: &Request) -> Result<Observed, Stop> {
+    fn observe(&mut self, request: &BlockRequest) -> Result<Observed, RebootStop> {
         let names = self.spec.names(&request.on);
         let words = self.spec.boot_words(&request.on).join(" ");
         let purpose = format!("block {}", self.kept.len() + 1);
@@ -275,7 +284,7 @@ impl AcrossBoots<'_> {
         let (mut figures, mut why) = (Vec::new(), None);
         for _ in 0..self.boots.plan.blocks {
             let number = self.kept.len() as u64 + 1;
-            let Measured { figure, why: no } = self.blocks.measure(number, &request.on)?;
+            let BlockMeasurement { figure, why: no } = self.blocks.measure(number, &request.on)?;
             figures.extend(figure.filter(|figure| figure.is_finite()));
             why = no.or(why);
         }
@@ -289,27 +298,27 @@ impl AcrossBoots<'_> {
     }
 }
 
-impl Machine for AcrossBoots<'_> {
-    type Error = Stop;
+impl TunableMachine for AcrossBoots<'_> {
+    type Error = RebootStop;
 
     /// Each block boots on its own, even with the parameters of the one before.
-    fn apply(&mut self, _: &[bool]) -> Result<(), Stop> {
+    fn apply(&mut self, _: &[bool]) -> Result<(), RebootStop> {
         Ok(())
     }
 
     /// After a boot the wait is the same for all.
-    fn settle(&mut self, _: Nanos) -> Result<(), Stop> {
+    fn settle(&mut self, _: Nanos) -> Result<(), RebootStop> {
         Ok(())
     }
 
-    fn measure(&mut self, request: &Request) -> Result<Option<f64>, Stop> {
+    fn measure(&mut self, request: &BlockRequest) -> Result<Option<f64>, RebootStop> {
         let observed = self.observe(request)?;
         let figure = observed.figure;
         self.last = Some(observed);
         Ok(figure)
     }
 
-    fn throughput(&mut self) -> Result<Option<f64>, Stop> {
+    fn throughput(&mut self) -> Result<Option<f64>, RebootStop> {
         let Some(command) = &self.spec.cost else { return Ok(None) };
         let measured = self.blocks.throughput(command, self.spec.cost_time())?;
         self.no_cost = measured.why;
@@ -320,7 +329,7 @@ impl Machine for AcrossBoots<'_> {
         self.before + (self.blocks.elapsed() - self.since)
     }
 
-    fn keep(&mut self, request: &Request, block: Block) -> Result<(), Stop> {
+    fn keep(&mut self, request: &BlockRequest, block: MeasuredBlock) -> Result<(), RebootStop> {
         let observed = self.last.take();
         let record = BlockRecord {
             number: self.kept.len() as u64 + 1,

@@ -1,6 +1,6 @@
 //! The progress of a tuning's boots, stored in its directory.
 
-use crate::tune::directory::{Directory, Spec};
+use crate::tune::directory::{TuneDirectory, TuningSpec};
 use crate::tune::setting::Setting;
 use punctual_bundle::tune::NotTried;
 use punctual_session::exit::Failure;
@@ -11,13 +11,13 @@ const STATE: &str = "reboots.json";
 const TRIES: u32 = 2;
 
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-pub struct State {
+pub struct RebootState {
     /// The number of requested boots.
     pub boots: u64,
     /// The last requested one, until its purpose is achieved.
     pub armed: Option<Armed>,
     /// Whether each parameter alone came up; first the untouched machine, by the empty name.
-    pub trials: Vec<Trial>,
+    pub trials: Vec<BootTrial>,
     /// Parameter sets with which the machine fell back to others.
     pub fallen: Vec<Fallen>,
 }
@@ -36,7 +36,7 @@ pub struct Armed {
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Trial {
+pub struct BootTrial {
     pub name: String,
     pub came_up: bool,
 }
@@ -47,16 +47,16 @@ pub struct Fallen {
     pub times: u32,
 }
 
-impl State {
+impl RebootState {
     /// # Errors
     /// The state cannot be read.
-    pub fn read(directory: &Directory) -> Result<State, Failure> {
+    pub fn read(directory: &TuneDirectory) -> Result<RebootState, Failure> {
         directory.store().read(STATE)
     }
 
     /// # Errors
     /// The state cannot be written.
-    pub fn keep(&self, directory: &Directory) -> Result<(), Failure> {
+    pub fn keep(&self, directory: &TuneDirectory) -> Result<(), Failure> {
         directory.store().write(STATE, self)
     }
 
@@ -64,13 +64,13 @@ impl State {
     ///
     /// # Errors
     /// The state cannot be written.
-    pub fn forget(&mut self, directory: &Directory) -> Result<(), Failure> {
+    pub fn forget(&mut self, directory: &TuneDirectory) -> Result<(), Failure> {
         self.armed = None;
         self.keep(directory)
     }
 
     /// The parameter to try alone next; empty for the untouched machine.
-    pub fn next_trial(&self, spec: &Spec) -> Option<Vec<String>> {
+    pub fn next_trial(&self, spec: &TuningSpec) -> Option<Vec<String>> {
         match self.trials.len() {
             0 => Some(Vec::new()),
             tried => spec.settings.get(tried - 1).map(|setting| vec![setting.name.clone()]),
@@ -78,7 +78,7 @@ impl State {
     }
 
     /// The tuning with the parameters that came up alone.
-    pub fn that_came_up(&self, spec: &Spec) -> Spec {
+    pub fn that_came_up(&self, spec: &TuningSpec) -> TuningSpec {
         let fell = |setting: &Setting| {
             self.trials.iter().any(|trial| trial.name == setting.name && !trial.came_up)
         };

@@ -1,19 +1,19 @@
 //! This machine, booted with other parameters.
 
-use super::kept::{Content, How, Kept};
+use super::kept::{KeptFiles, NewContent, Revert};
 use super::seam::Reboots;
 use super::{grub, lasting, systemd_boot, unit};
-use crate::tune::blocks::Runs;
-use crate::tune::directory::{Directory, Spec};
+use crate::tune::blocks::BlockRuns;
+use crate::tune::directory::{TuneDirectory, TuningSpec};
 use crate::tune::reboot_plan::{Loader, RebootPlan};
-use crate::tune::reboots::run::{Outcome, go_on, or_nothing, take_back};
+use crate::tune::reboots::run::{BootOutcome, go_on, or_nothing, take_back};
 use punctual_core::Nanos;
 use punctual_host::files::{FileError, Files, Root};
 use punctual_host::isolate::check_rights;
 use punctual_session::exit::Failure;
-use punctual_session::interrupts::Interrupts;
+use punctual_session::interrupts::SignalRequests;
 use punctual_session::messages::{Listener, shown};
-use punctual_stats::tune::Figure;
+use punctual_stats::tune::TuneFigure;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -98,37 +98,37 @@ pub fn files_of(plan: &RebootPlan) -> Vec<(String, &'static str)> {
 }
 
 /// A machine below a root directory.
-pub struct System {
+pub struct RootedSystem {
     root: Root,
     base: PathBuf,
-    kept: Kept,
+    kept: KeptFiles,
     plan: RebootPlan,
     /// The program and the tuning's directory that the service names.
     program: PathBuf,
     place: PathBuf,
-    run: Run,
+    run: RunSystemctl,
 }
 
 /// Runs a command of systemd.
-type Run = Box<dyn Fn(&[&str]) -> Result<(), Failure>>;
+type RunSystemctl = Box<dyn Fn(&[&str]) -> Result<(), Failure>>;
 
-impl System {
+impl RootedSystem {
     /// The system below this root; its notes are in the tuning's directory.
     pub fn new(
         base: &Path,
-        kept: Kept,
+        kept: KeptFiles,
         plan: RebootPlan,
         program: PathBuf,
         place: PathBuf,
-    ) -> System {
+    ) -> RootedSystem {
         let (root, base) = (Root::at(base), base.to_owned());
-        System { root, base, kept, plan, program, place, run: Box::new(run) }
+        RootedSystem { root, base, kept, plan, program, place, run: Box::new(run) }
     }
 
     /// The same system with another way to run commands.
     #[cfg(test)]
-    pub fn with_run(self, run: Run) -> System {
-        System { run, ..self }
+    pub fn with_run(self, run: RunSystemctl) -> RootedSystem {
+        RootedSystem { run, ..self }
     }
 
     /// Checks that everything the service needs exists after a boot.
@@ -157,7 +157,7 @@ impl System {
     }
 }
 
-impl Reboots for System {
+impl Reboots for RootedSystem {
     fn arm(&mut self, words: &str) -> Result<(), Failure> {
         if !is_plain(words) {
             return Err(Failure::refused(format!("`{words}` cannot be part of a boot entry")));
@@ -167,18 +167,18 @@ impl Reboots for System {
                 let custom = format!("{directory}/custom.cfg");
                 let text = self.kept.text(&custom)?.unwrap_or_default();
                 let text = grub::with_entry(&text, body, words);
-                self.kept.write(&custom, &Content::Text(&text), How::GrubCustom)?;
+                self.kept.write(&custom, &NewContent::Text(&text), Revert::GrubCustom)?;
                 let environment = format!("{directory}/grubenv");
                 let text = self.kept.text(&environment)?.unwrap_or_default();
                 let text = grub::with_next_entry(&text, Some(grub::ENTRY)).map_err(|why| {
                     Failure::failed(format!("cannot change /{environment}: {why}"))
                 })?;
-                self.kept.write(&environment, &Content::Text(&text), How::GrubEnvironment)
+                self.kept.write(&environment, &NewContent::Text(&text), Revert::GrubEnvironment)
             }
             Loader::SystemdBoot { directory, body } => {
                 let entry = format!("{directory}/{}", systemd_boot::FILE);
                 let text = systemd_boot::with_words(body, words);
-                self.kept.write(&entry, &Content::Text(&text), How::Counted)?;
+                self.kept.write(&entry, &NewContent::Text(&text), Revert::Counted)?;
                 (self.run)(&["bootctl", "set-oneshot", systemd_boot::ID])
             }
             Loader::Harness { file } => {
@@ -224,8 +224,8 @@ impl Reboots for System {
             return Ok(());
         }
         let text = unit::text(&self.program, &self.place, self.plan.cwd.as_deref());
-        self.kept.write(unit::UNIT, &Content::Text(&text), How::Own)?;
-        self.kept.write(unit::WANTED, &Content::Link(unit::WANTED_TARGET), How::Own)
+        self.kept.write(unit::UNIT, &NewContent::Text(&text), Revert::Own)?;
+        self.kept.write(unit::WANTED, &NewContent::Link(unit::WANTED_TARGET), Revert::Own)
     }
 
     fn disarm(&mut self) -> Result<Vec<String>, Failure> {
@@ -284,13 +284,13 @@ fn run(words: &[&str]) -> Result<(), Failure> {
 pub fn begin(
     place: &Path,
     experiment: &[u8],
-    spec: &Spec,
+    spec: &TuningSpec,
     messages: Listener,
-) -> Result<Outcome, Failure> {
+) -> Result<BootOutcome, Failure> {
     check_rights(&Root::system()).map_err(Failure::refused)?;
     let mut system = this_machine(place, spec)?;
     system.outlives_boots()?;
-    let directory = Directory::create(place, experiment, spec)?;
+    let directory = TuneDirectory::create(place, experiment, spec)?;
     let begun = on_this_machine(&mut system, &directory, spec, messages);
     or_nothing(begun, &mut system, place)
 }
@@ -299,8 +299,8 @@ pub fn begin(
 ///
 /// # Errors
 /// The tuning cannot resume.
-pub fn resume(place: &Path, messages: Listener) -> Result<(Spec, Outcome), Failure> {
-    let (directory, spec) = Directory::open(place)?;
+pub fn resume(place: &Path, messages: Listener) -> Result<(TuningSpec, BootOutcome), Failure> {
+    let (directory, spec) = TuneDirectory::open(place)?;
     check_rights(&Root::system()).map_err(Failure::refused)?;
     let outcome = on_this_machine(&mut this_machine(place, &spec)?, &directory, &spec, messages)?;
     Ok((spec, outcome))
@@ -311,7 +311,7 @@ pub fn resume(place: &Path, messages: Listener) -> Result<(Spec, Outcome), Failu
 /// # Errors
 /// The directory is not of a tuning across reboots, or the tuning is running.
 pub fn undo(place: &Path) -> Result<Vec<String>, Failure> {
-    let (directory, spec) = Directory::open(place)?;
+    let (directory, spec) = TuneDirectory::open(place)?;
     take_back(&mut this_machine(place, &spec)?, &directory)
 }
 
@@ -320,7 +320,7 @@ pub fn going_on(files: &dyn Files) -> Option<String> {
     unit::place(&files.read(&format!("/{}", unit::UNIT)).ok()?)
 }
 
-fn this_machine(place: &Path, spec: &Spec) -> Result<System, Failure> {
+fn this_machine(place: &Path, spec: &TuningSpec) -> Result<RootedSystem, Failure> {
     let Some(plan) = spec.reboots.clone() else {
         return Err(Failure::refused(format!(
             "{} holds no tuning across reboots: what others change, `punctual isolate undo` takes \
@@ -337,8 +337,8 @@ fn this_machine(place: &Path, spec: &Spec) -> Result<System, Failure> {
     }
     let place = std::path::absolute(place).map_err(Failure::failed)?;
     let program = std::env::current_exe().map_err(Failure::failed)?;
-    let kept = Kept::new(Path::new("/"), &place);
-    Ok(System::new(Path::new("/"), kept, plan, program, place))
+    let kept = KeptFiles::new(Path::new("/"), &place);
+    Ok(RootedSystem::new(Path::new("/"), kept, plan, program, place))
 }
 
 /// Whether a tuning of this machine can have these files: its directory names files that root
@@ -354,21 +354,21 @@ pub fn is_possible(files: &dyn Files, loader: &Loader) -> bool {
 }
 
 fn on_this_machine(
-    system: &mut System,
-    directory: &Directory,
-    spec: &Spec,
+    system: &mut RootedSystem,
+    directory: &TuneDirectory,
+    spec: &TuningSpec,
     messages: Listener,
-) -> Result<Outcome, Failure> {
+) -> Result<BootOutcome, Failure> {
     let up = system.read("/proc/uptime")?;
     let up = up.split(' ').next().and_then(|text| text.parse::<f64>().ok());
     let up = up.and_then(|s| Duration::try_from_secs_f64(s).ok()).unwrap_or_default();
     let now = Instant::now();
-    let mut runs = Runs {
+    let mut runs = BlockRuns {
         experiment: directory.experiment(),
         place: directory.runs(),
-        figure: Figure::parse(&spec.figure).map_err(Failure::refused)?,
+        figure: TuneFigure::parse(&spec.figure).map_err(Failure::refused)?,
         spec: spec.clone(),
-        interrupts: Interrupts::listen()?,
+        interrupts: SignalRequests::listen()?,
         // The time of a boot counts as the tuning's, too.
         began: now.checked_sub(up).unwrap_or(now),
     };

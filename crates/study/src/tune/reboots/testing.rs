@@ -1,7 +1,7 @@
 //! A machine that boots in memory: the figures of its blocks follow from its command line.
 
 use super::seam::Reboots;
-use crate::tune::blocks::{Blocks, Measured};
+use crate::tune::blocks::{BlockMeasurement, BlockRunner};
 use crate::tune::cost::Throughput;
 use crate::tune::testing::Fate;
 use punctual_core::Nanos;
@@ -109,8 +109,8 @@ pub struct BootBlocks<'a> {
     pub inner: u64,
 }
 
-impl Blocks for BootBlocks<'_> {
-    fn measure(&mut self, number: u64, _: &[bool]) -> Result<Measured, Failure> {
+impl BlockRunner for BootBlocks<'_> {
+    fn measure(&mut self, number: u64, _: &[bool]) -> Result<BlockMeasurement, Failure> {
         self.world.fate.meet();
         let line = self.world.cmdline.borrow();
         let has = |all: &str| all.split(' ').all(|word| line.split(' ').any(|there| there == word));
@@ -131,7 +131,7 @@ impl Blocks for BootBlocks<'_> {
         figure *= 1.0 + 0.04 * noise(number) + 0.01 * noise(number * 8 + self.inner);
         self.elapsed += Nanos::from_secs(10);
         self.world.fate.meet();
-        Ok(Measured { figure: Some(figure), why: None })
+        Ok(BlockMeasurement { figure: Some(figure), why: None })
     }
     fn throughput(&mut self, _: &[String], time: Nanos) -> Result<Throughput, Failure> {
         self.elapsed += time;

@@ -1,13 +1,13 @@
 //! Whole tunings across reboots of a machine in memory.
 
-use super::run::{Outcome, go_on, or_nothing, take_back};
+use super::run::{BootOutcome, go_on, or_nothing, take_back};
 use super::testing::{BASE, BootBlocks, Panicked, World};
-use crate::tune::directory::{self, Directory, Spec};
+use crate::tune::directory::{self, TuneDirectory, TuningSpec};
 use crate::tune::reboot_plan::{Loader, RebootPlan};
-use crate::tune::run::Ended;
+use crate::tune::run::TuneResult;
 use crate::tune::setting::Setting;
 use crate::tune::testing::{Killed, spec};
-use punctual_bundle::tune::{Answer, TuningDocument, TuningEnd};
+use punctual_bundle::tune::{TuneAnswer, TuningDocument, TuningEnd};
 use punctual_core::Nanos;
 use punctual_session::exit::Failure;
 use punctual_session::messages::Silent;
@@ -20,7 +20,7 @@ fn setting(name: &str, words: &str) -> Setting {
     Setting { boot: words.to_owned(), ..crate::tune::testing::setting(name, &[]) }
 }
 
-fn asked(seconds: i64) -> Spec {
+fn asked(seconds: i64) -> TuningSpec {
     let settings = vec![
         setting("threaded-irqs", "threadirqs"),
         setting("skewed-tick", "skew_tick=1"),
@@ -29,23 +29,23 @@ fn asked(seconds: i64) -> Spec {
     ];
     let loader = Loader::Harness { file: String::new() };
     let settle = Nanos::from_secs(60);
-    Spec {
+    TuningSpec {
         reboots: Some(RebootPlan { blocks: 3, settle, loader, watchdog: false, cwd: None }),
         ..spec(settings, seconds)
     }
 }
 
-fn place(spec: &Spec) -> tempfile::TempDir {
+fn place(spec: &TuningSpec) -> tempfile::TempDir {
     let place = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
-    Directory::create(&place.path().join("t"), b"", spec)
+    TuneDirectory::create(&place.path().join("t"), b"", spec)
         .unwrap_or_else(|why| panic!("{}", why.render(false)));
     place
 }
 
 /// A process that another test starts also has the lock, until its exec.
-fn opened(place: &Path) -> (Directory, Spec) {
+fn opened(place: &Path) -> (TuneDirectory, TuningSpec) {
     for _ in 0..1_000 {
-        match Directory::open(&place.join("t")) {
+        match TuneDirectory::open(&place.join("t")) {
             Ok(opened) => return opened,
             Err(_) => std::thread::sleep(std::time::Duration::from_millis(5)),
         }
@@ -54,27 +54,27 @@ fn opened(place: &Path) -> (Directory, Spec) {
 }
 
 /// One process, from a boot on.
-fn process(world: &World, place: &Path) -> Result<Outcome, Failure> {
+fn process(world: &World, place: &Path) -> Result<BootOutcome, Failure> {
     let (directory, spec) = opened(place);
     let mut blocks = BootBlocks { world, effects: &EFFECTS, elapsed: Nanos::ZERO, inner: 0 };
     go_on(&mut &*world, &directory, &spec, &mut blocks, &Silent)
 }
 
 /// Like `process`; a kernel panic reboots.
-fn boot_of(world: &World, place: &Path) -> Result<Outcome, Failure> {
+fn boot_of(world: &World, place: &Path) -> Result<BootOutcome, Failure> {
     match catch_unwind(AssertUnwindSafe(|| process(world, place))) {
         Ok(outcome) => outcome,
-        Err(why) if why.is::<Panicked>() => Ok(Outcome::Rebooting),
+        Err(why) if why.is::<Panicked>() => Ok(BootOutcome::Rebooting),
         Err(why) => resume_unwind(why),
     }
 }
 
 /// Boots until it has ended, and once more as requested.
-fn whole(world: &World, place: &Path) -> Result<Ended, Failure> {
+fn whole(world: &World, place: &Path) -> Result<TuneResult, Failure> {
     for _ in 0..1_000 {
         match boot_of(world, place) {
-            Ok(Outcome::Rebooting) => world.boot(),
-            Ok(Outcome::Ended(ended)) => {
+            Ok(BootOutcome::Rebooting) => world.boot(),
+            Ok(BootOutcome::Ended(ended)) => {
                 world.boot();
                 return Ok(*ended);
             }
@@ -102,8 +102,8 @@ fn a_parameter_that_never_boots_is_excluded_from_tuning() {
     let world = World { refuses: vec!["idle=poll"], ..World::new() };
     let place = place(&asked(LONG));
     let found = found(&world, place.path());
-    let answers: Vec<Answer> = found.settings.iter().map(|setting| setting.answer).collect();
-    assert_eq!(answers, [Answer::Better, Answer::NoEffect, Answer::Worse]);
+    let answers: Vec<TuneAnswer> = found.settings.iter().map(|setting| setting.answer).collect();
+    assert_eq!(answers, [TuneAnswer::Better, TuneAnswer::NoEffect, TuneAnswer::Worse]);
     assert_eq!(
         (found.ended, found.recommended),
         (TuningEnd::Complete, vec!["threaded-irqs".into()])
@@ -215,7 +215,7 @@ fn a_parameter_that_was_never_booted_is_not_excluded() {
     for is_taken_back in [true, false] {
         let world = World::new();
         let place = place(&asked(3_000));
-        assert!(matches!(process(&world, place.path()), Ok(Outcome::Rebooting)));
+        assert!(matches!(process(&world, place.path()), Ok(BootOutcome::Rebooting)));
         world.boot();
         for _ in 0..3 {
             world.cannot_arm.set(u32::from(!is_taken_back));

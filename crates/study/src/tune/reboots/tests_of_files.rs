@@ -1,9 +1,9 @@
 //! The files of boot loaders and of systemd, on trees: writes, refusals, and that everything is
 //! restored, wherever the process is killed.
 
-use super::kept::Kept;
+use super::kept::KeptFiles;
 use super::seam::Reboots;
-use super::system::{System, files_of, going_on, is_possible, plan};
+use super::system::{RootedSystem, files_of, going_on, is_possible, plan};
 use super::{grub, systemd_boot, unit};
 use crate::tune::reboot_plan::{Loader, RebootPlan};
 use crate::tune::testing::{Fate, Killed};
@@ -86,17 +86,17 @@ impl Tree {
         fs::read_to_string(self.root().join(path)).unwrap()
     }
     /// The system with or without the simulated fate of the process.
-    fn system(&self, fate: Option<Rc<Fate>>) -> System {
+    fn system(&self, fate: Option<Rc<Fate>>) -> RootedSystem {
         let place = self.0.path().join("t");
         let plan = plan(&Root::at(self.root()), 3, Nanos::from_secs(60))
             .unwrap_or_else(|why| panic!("{}", why.render(false)));
-        let kept = Kept::new(&self.root(), &place);
+        let kept = KeptFiles::new(&self.root(), &place);
         let kept = match fate {
             Some(fate) => kept.with_step(Box::new(move || fate.meet())),
             None => kept,
         };
         let program = PathBuf::from("/usr/bin/punctual");
-        System::new(&self.root(), kept, plan, program, place).with_run(Box::new(|_| Ok(())))
+        RootedSystem::new(&self.root(), kept, plan, program, place).with_run(Box::new(|_| Ok(())))
     }
     fn all(&self) -> BTreeMap<PathBuf, Option<String>> {
         let mut all = BTreeMap::new();
@@ -369,8 +369,8 @@ fn tuning_is_refused_if_a_needed_file_does_not_survive_a_reboot() {
         let loader = loader.unwrap_or(plan.loader);
         let plan = RebootPlan { cwd: Some(cwd.into()), loader, ..plan };
         let (root, place) = (tree.root(), Path::new(place));
-        let kept = Kept::new(&root, place);
-        System::new(&root, kept, plan, program.into(), place.into()).outlives_boots().is_ok()
+        let kept = KeptFiles::new(&root, place);
+        RootedSystem::new(&root, kept, plan, program.into(), place.into()).outlives_boots().is_ok()
     };
     assert!(is_fine("/none/t", "/none/punctual", "/none", None));
     assert!(!is_fine("/tmp/none/t", "/none/punctual", "/none", None));

@@ -5,13 +5,13 @@ use crate::exit::{Ending, Exit};
 use crate::output;
 use punctual_core::format::{counted, duration};
 use punctual_session::messages::shown;
-use punctual_study::tune::directory::Spec;
+use punctual_study::tune::directory::TuningSpec;
 use punctual_study::tune::reboot_plan::{Loader, RebootPlan};
 use punctual_study::tune::reboots::system::files_of;
 use std::path::Path;
 
 /// Prints the plan below the table of settings.
-pub fn dry_run(settings: &str, spec: &Spec, plan: &RebootPlan, place: &Path) -> Ending {
+pub fn dry_run(settings: &str, spec: &TuningSpec, plan: &RebootPlan, place: &Path) -> Ending {
     let place = shown(place);
     let boot = plan.observation(spec.block);
     let most = spec.within.ns() / boot.ns().max(1);

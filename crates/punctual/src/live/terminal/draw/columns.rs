@@ -15,7 +15,7 @@ const FEWEST_BARS: usize = 25;
 const MOST_BARS: usize = 40;
 
 /// The columns beside name, min, now, avg and max, which are always shown.
-pub struct Columns {
+pub struct LiveColumns {
     /// The width of the names.
     pub name: usize,
     pub p99: bool,
@@ -25,9 +25,9 @@ pub struct Columns {
     pub bars: usize,
 }
 
-impl Columns {
+impl LiveColumns {
     /// The columns that fit: the histogram is dropped first, then the columns of problems.
-    pub fn for_width(width: usize, longest_name: usize) -> Columns {
+    pub fn for_width(width: usize, longest_name: usize) -> LiveColumns {
         let longest = longest_name.clamp(2, LONG_NAME);
         let name = longest.min(SHORT_NAME);
         let mut left = width.saturating_sub(name + 4 * (FIGURE + 1));
@@ -41,7 +41,7 @@ impl Columns {
         let name = name + left.min(longest - name);
         left -= left.min(longest - SHORT_NAME.min(longest));
         let more = left.min(MOST_BARS - FEWEST_BARS) / DECADES * DECADES;
-        Columns { name, p99, overruns, lost, bars: if bars > 0 { bars + more } else { 0 } }
+        LiveColumns { name, p99, overruns, lost, bars: if bars > 0 { bars + more } else { 0 } }
     }
 
     /// The words above names, figures and bars.
@@ -98,7 +98,7 @@ mod tests {
     fn columns_use_the_width_without_exceeding_it() {
         for width in 0..250 {
             for longest in [0, 1, 10, 16, 17, 35, 64, 100_000] {
-                let columns = Columns::for_width(width, longest);
+                let columns = LiveColumns::for_width(width, longest);
                 let (_, figures, scale) = columns.head();
                 let bars = scale.chars().count();
                 assert_eq!(bars, columns.bars);
@@ -110,7 +110,7 @@ mod tests {
             }
         }
         let shown = |width, longest| {
-            let c = Columns::for_width(width, longest);
+            let c = LiveColumns::for_width(width, longest);
             (c.name, c.bars, c.overruns, c.p99, c.lost)
         };
         assert_eq!(shown(60, 10), (10, 0, true, false, false));

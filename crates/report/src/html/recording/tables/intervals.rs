@@ -76,14 +76,14 @@ fn text_cell(text: String) -> Cell {
 }
 
 fn shares(one: &WorstInterval) -> String {
-    let share = |share: &punctual_bundle::intervals::Share| {
+    let share = |share: &punctual_bundle::intervals::StateShare| {
         format!("{} {}", share.state, micros(Nanos(share.ns)))
     };
     one.states.iter().map(share).collect::<Vec<_>>().join(", ")
 }
 
 fn ran(one: &WorstInterval) -> String {
-    let ran = |ran: &punctual_bundle::intervals::Ran| {
+    let ran = |ran: &punctual_bundle::intervals::RanTask| {
         let kind = if ran.kind == "task" { String::new() } else { format!("{} ", ran.kind) };
         let who = if ran.kind == "idle" { String::new() } else { name(&ran.who) };
         format!("{kind}{who} {} on CPU {}", micros(Nanos(ran.ns)), ran.cpu)
