@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// The maximum number kept per series: the longest.
-pub const MOST: usize = 64;
+pub const MAX_OBSERVED: usize = 64;
 
 /// The observed samples of a series.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -34,7 +34,7 @@ impl ObservedSamples {
         }
         let place = self.0.partition_point(|one| one.latency >= sample.latency);
         self.0.insert(place, sample);
-        self.0.truncate(MOST);
+        self.0.truncate(MAX_OBSERVED);
     }
 
     pub fn iter(&self) -> impl Iterator<Item = &ObservedSample> {
@@ -56,6 +56,6 @@ mod tests {
         (0..100)
             .for_each(|n| samples.add(ObservedSample { latency: n * 7 % 100, observer: n % 10 }));
         assert!(samples.0.is_sorted_by(|a, b| a.latency >= b.latency));
-        assert!(samples.0.len() == MOST && samples.iter().all(|one| one.observer > 0));
+        assert!(samples.0.len() == MAX_OBSERVED && samples.iter().all(|one| one.observer > 0));
     }
 }

@@ -9,7 +9,7 @@ pub mod stream;
 
 pub use delay::{DelayingThread, MainDelay, find_delay};
 pub use follow::{Begins, CycleFollower, MeasuredCycle, NotEnded, skipped};
-pub use infer::{CandidateWait, Constraint, Inferred, LEAST, infer};
+pub use infer::{CandidateWait, Constraint, Inferred, MIN_WAITS, infer};
 
 use punctual_core::cycle::{Cycle, CycleKind, WaitingCall, WokenBy};
 use std::collections::BTreeMap;

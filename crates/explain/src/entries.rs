@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 
 /// The maximum number of rows for single threads; beyond it, threads of one name share a row.
 const ROWS: usize = 4_096;
-const MOST: usize = 2 * ROWS;
+const MAX_THREAD_ROWS: usize = 2 * ROWS;
 
 /// The key for summing entries.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -85,7 +85,7 @@ impl EntryTable {
         if self.sums.len() >= ROWS && !self.sums.contains_key(&key) {
             key.by = by.map(|(_, name, cpu)| (0, name, cpu));
         }
-        if self.sums.len() >= MOST && !self.sums.contains_key(&key) {
+        if self.sums.len() >= MAX_THREAD_ROWS && !self.sums.contains_key(&key) {
             self.left_out += 1;
             return;
         }

@@ -10,7 +10,7 @@ use std::collections::HashMap;
 
 /// The maximum number of gaps per source; further ones are joined with the last, which is
 /// conservative.
-const KEPT: usize = 1 << 16;
+const MAX_GAPS: usize = 1 << 16;
 
 /// The source whose losses matter for an interval.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -120,7 +120,7 @@ impl DisjointIntervals {
         self.0.sort_unstable();
         let mut joined: Vec<(MonotonicNs, MonotonicNs)> = Vec::new();
         for (since, until) in std::mem::take(&mut self.0) {
-            let full = joined.len() >= KEPT;
+            let full = joined.len() >= MAX_GAPS;
             match joined.last_mut() {
                 Some(last) if full || since <= last.1 => last.1 = last.1.max(until),
                 _ => joined.push((since, until)),

@@ -12,7 +12,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 
 /// Wake-ups that are kept: of real-time threads, and of others.
-const KEPT: usize = 64;
+const KEPT_WAKEUPS: usize = 64;
 /// Threads that are followed at once.
 const THREADS: usize = 1 << 16;
 
@@ -141,9 +141,9 @@ impl WakeUps {
         self.count += 1;
         let worst = &mut self.worst[usize::from(woken.prio >= MAX_RT_PRIO)];
         let place = worst.partition_point(|other| other.span() >= took);
-        if place < KEPT {
+        if place < KEPT_WAKEUPS {
             worst.insert(place, moment);
-            worst.truncate(KEPT);
+            worst.truncate(KEPT_WAKEUPS);
         }
     }
 

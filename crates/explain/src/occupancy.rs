@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, HashMap};
 
 /// The maximum number of threads, and of shares of threads in CPUs, with separate sums; others are
 /// counted as `untracked`.
-const KEPT: usize = 1 << 20;
+const MAX_TRACKED: usize = 1 << 20;
 
 /// Sums over a recording.
 #[derive(Debug, Default)]
@@ -63,7 +63,7 @@ impl Occupancy {
         if tid == Tid::IDLE {
             return None;
         }
-        if self.threads.len() >= KEPT && !self.threads.contains_key(&tid) {
+        if self.threads.len() >= MAX_TRACKED && !self.threads.contains_key(&tid) {
             self.untracked += 1;
             return None;
         }
@@ -224,7 +224,7 @@ impl SpanSink for Occupancy {
             Some(tid) => {
                 cpu.busy += ns;
                 let key = (span.cpu, tid);
-                if self.shares.len() < KEPT || self.shares.contains_key(&key) {
+                if self.shares.len() < MAX_TRACKED || self.shares.contains_key(&key) {
                     *self.shares.entry(key).or_default() += ns;
                 } else {
                     self.untracked += 1;

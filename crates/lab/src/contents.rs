@@ -11,7 +11,7 @@ use crate::{BootKernel, LabError};
 use std::path::{Path, PathBuf};
 
 /// The directory of the lab's own files in the guest, without the leading slash.
-const OWN: &str = "punctual";
+const OWN_DIRECTORY: &str = "punctual";
 pub const JOB: &str = "/punctual/job";
 /// The job's files while the host's are shared: a layer above those.
 const PAYLOAD: &str = "punctual/payload/";
@@ -85,12 +85,17 @@ fn tree(guest: &Guest) -> Result<InitramfsTree, LabError> {
         .filter(|_| !guest.share_host)
         .try_for_each(|(path, text)| tree.file("", path, script(text), 0o644))?;
     tree.file("", "/init", script(include_str!("init.sh")), 0o755)?;
-    tree.file("", &format!("/{OWN}/way"), script(guest.board.way()), 0o644)?;
-    tree.file("", &format!("/{OWN}/busybox"), FileSource::Host(busybox(&guest.kernel)?), 0o755)?;
+    tree.file("", &format!("/{OWN_DIRECTORY}/way"), script(guest.board.way()), 0o644)?;
+    tree.file(
+        "",
+        &format!("/{OWN_DIRECTORY}/busybox"),
+        FileSource::Host(busybox(&guest.kernel)?),
+        0o755,
+    )?;
     if guest.padding > 0 {
         tree.file(
             "",
-            &format!("/{OWN}/padding"),
+            &format!("/{OWN_DIRECTORY}/padding"),
             FileSource::Bytes(vec![0; guest.padding]),
             0o644,
         )?;
@@ -99,7 +104,7 @@ fn tree(guest: &Guest) -> Result<InitramfsTree, LabError> {
 
     let layer = if guest.share_host { PAYLOAD } else { "" };
     if guest.share_host {
-        tree.file("", &format!("/{OWN}/share-host"), script(""), 0o644)?;
+        tree.file("", &format!("/{OWN_DIRECTORY}/share-host"), script(""), 0o644)?;
         tree.directory(PAYLOAD);
         if let Some(file) = guest.files.iter().find(|file| file.path.starts_with("/run/")) {
             let why = "is not visible in a guest that shares the host's files: the guest has its \
@@ -126,7 +131,7 @@ fn tree(guest: &Guest) -> Result<InitramfsTree, LabError> {
         tree.link_if_absent(layer, path, target)?;
     }
     if !guest.share_host {
-        tree.link_if_absent("", "/bin/sh", &format!("/{OWN}/busybox"))?;
+        tree.link_if_absent("", "/bin/sh", &format!("/{OWN_DIRECTORY}/busybox"))?;
     }
     Ok(tree)
 }
@@ -134,7 +139,7 @@ fn tree(guest: &Guest) -> Result<InitramfsTree, LabError> {
 fn add_modules(guest: &Guest, tree: &mut InitramfsTree) -> Result<(), LabError> {
     for (place, (name, module)) in guest.drivers.iter().enumerate() {
         // The init loads them in the order of their names: these after all others.
-        let path = format!("/{OWN}/modules/own-{place:03}-{name}.ko");
+        let path = format!("/{OWN_DIRECTORY}/modules/own-{place:03}-{name}.ko");
         tree.file("", &path, FileSource::Bytes(module.clone()), 0o644)?;
     }
     let Some(dir) = &guest.kernel.modules else {
@@ -149,7 +154,7 @@ fn add_modules(guest: &Guest, tree: &mut InitramfsTree) -> Result<(), LabError> 
     let own = guest.board.modules().iter().chain(SHARE_MODULES.iter().filter(|_| guest.share_host));
     let wanted = own.copied().chain(guest.modules.iter().map(String::as_str));
     for (place, module) in Modules::open(dir)?.closure(wanted)?.into_iter().enumerate() {
-        let path = format!("/{OWN}/modules/{place:03}-{}.ko", module.name);
+        let path = format!("/{OWN_DIRECTORY}/modules/{place:03}-{}.ko", module.name);
         tree.file("", &path, FileSource::Bytes(module.data), 0o644)?;
     }
     Ok(())

@@ -115,9 +115,9 @@ impl Resolver<'_> {
             events.dedup();
             tracepoints.sort();
             tracepoints.dedup();
-            if tracepoints.len() > NamedTracepoint::MOST {
+            if tracepoints.len() > NamedTracepoint::MAX {
                 let message =
-                    format!("at most {} tracepoints are recorded by name", NamedTracepoint::MOST);
+                    format!("at most {} tracepoints are recorded by name", NamedTracepoint::MAX);
                 self.error(
                     ProblemKind::Value,
                     written.span,

@@ -15,7 +15,7 @@ use punctual_testpoint::counter::{self, Pair};
 const SPACING: i64 = 100_000_000;
 /// Pairs kept. Points are converted within seconds; only those of a writer that was stopped
 /// meanwhile need old ones.
-const KEPT: usize = 8_192;
+const KEPT_PAIRS: usize = 8_192;
 /// The maximum that adjtimex(2) allows: 500 ppm.
 const MOST_STEERED: f64 = 500e-6;
 /// The kernel dithers the rate by one unit of its multiplier (timekeeping_adjust() in
@@ -76,8 +76,8 @@ impl ClockPairs {
         {
             self.pairs.pop();
         }
-        if self.pairs.len() == KEPT {
-            self.pairs.drain(1..KEPT / 2);
+        if self.pairs.len() == KEPT_PAIRS {
+            self.pairs.drain(1..KEPT_PAIRS / 2);
         }
         self.pairs.push(pair);
     }

@@ -90,8 +90,8 @@ impl Request {
         let wrong = Err::<(), String>;
         match self {
             Request { cpus, .. } if cpus.is_empty() => wrong("no CPU to record on".to_owned()),
-            Request { tracepoints, .. } if tracepoints.len() > NamedTracepoint::MOST => {
-                wrong(format!("at most {} tracepoints are recorded by name", NamedTracepoint::MOST))
+            Request { tracepoints, .. } if tracepoints.len() > NamedTracepoint::MAX => {
+                wrong(format!("at most {} tracepoints are recorded by name", NamedTracepoint::MAX))
             }
             Request { groups, tracepoints, .. } if groups.is_empty() && tracepoints.is_empty() => {
                 wrong("no group of events to record".to_owned())

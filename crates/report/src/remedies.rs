@@ -21,7 +21,7 @@ use punctual_explain::threads::Interrupt;
 /// A cause with a smaller share gets no remedy.
 const WORTH: f64 = 0.05;
 /// Recorders of punctual itself ([`Recorded::recorder`]); all others belong to other tools.
-const OWN: [&str; 2] = ["BPF (", "tracefs"];
+const OWN_RECORDERS: [&str; 2] = ["BPF (", "tracefs"];
 const WITH_TYPES: &str = "BPF (BTF";
 
 /// Facts that remedies depend on, besides the cause.
@@ -170,7 +170,9 @@ impl DelayFacts<'_> {
     }
 
     fn is_recorded_here(&self) -> bool {
-        let own = |recorded: &Recorded| OWN.iter().any(|own| recorded.recorder.starts_with(own));
+        let own = |recorded: &Recorded| {
+            OWN_RECORDERS.iter().any(|own| recorded.recorder.starts_with(own))
+        };
         self.evidence.recorded.is_some_and(own)
     }
 

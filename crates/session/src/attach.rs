@@ -21,7 +21,7 @@ use std::path::Path;
 pub const PHASE: &str = "attached";
 
 /// Samples in the log of a series.
-const KEPT: u64 = 1 << 20;
+const LOGGED_SAMPLES: u64 = 1 << 20;
 /// The settings that leave the machine unchanged.
 const SETTINGS: &str =
     "[experiment]\nmemory_lock = false\ndma_latency = \"leave\"\ncpu_load = false\n\n[[measure]]\n";
@@ -36,7 +36,7 @@ fn attached_plan(
     let (loaded, mut plan) =
         ExperimentRequest::of_plain_text(Path::new(PHASE), text).resolve(messages)?;
     plan.name = name;
-    plan.keep_samples = KEPT;
+    plan.keep_samples = LOGGED_SAMPLES;
     plan.phases.iter_mut().for_each(|phase| phase.name = PHASE.to_owned());
     Ok((loaded, plan))
 }

@@ -14,7 +14,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 /// The maximum number of parts of a bundle: one for each time that it was cut off.
-const MOST: usize = 1_000;
+const MAX_PARTS: usize = 1_000;
 /// The minimum length of the rest of a run.
 const SHORTEST: Nanos = Nanos::from_millis(100);
 
@@ -47,10 +47,10 @@ impl Continuation {
         check(&opened, plan, loaded).map_err(refused)?;
         shorten(plan, &opened).map_err(refused)?;
         let there = opened.member(PARTS).entries("").map_err(Failure::refused)?;
-        plan.output = (FIRST_LATER..MOST)
+        plan.output = (FIRST_LATER..MAX_PARTS)
             .map(|number| part_directory(bundle, number))
             .find(|part| !there.iter().any(|member| member.path() == part))
-            .ok_or_else(|| refused(format!("it was continued {MOST} times")))?;
+            .ok_or_else(|| refused(format!("it was continued {MAX_PARTS} times")))?;
         let from = measured_until(parts_of(&opened)).unwrap_or(opened.manifest.created);
         let gap = PartGap { from, to: jiff::Timestamp::now().max(from) };
         Ok(Some(Continuation { bundle: bundle.to_owned(), gap, _lock: lock }))

@@ -42,7 +42,7 @@ use punctual_core::cycle::{Cycle, MomentKind, SeriesKind};
 use punctual_core::event::Tid;
 use punctual_core::{Clock, Event, Fact, Finding, MonotonicNs, Nanos, SeriesRequirement};
 use punctual_explain::cycles::lint::HostFacts;
-use punctual_explain::cycles::{CallNames, LEAST};
+use punctual_explain::cycles::{CallNames, MIN_WAITS};
 use punctual_host::environment::Environment;
 use punctual_host::files::Root;
 use punctual_record::Backend;
@@ -529,7 +529,7 @@ impl Cycles {
         }
         let few = ran.map_or(String::new(), |span| {
             format!(
-                " ({LEAST} cycles are needed to recognise them; it ran for {})",
+                " ({MIN_WAITS} cycles are needed to recognise them; it ran for {})",
                 span.readable()
             )
         });

@@ -40,7 +40,7 @@ const CUT_OFF: &str = "trace-cut-off";
 /// Events between two evaluations of cycles.
 const ROUND: usize = 1 << 14;
 /// Samples in the log of a series.
-const KEPT: u64 = 1 << 20;
+const LOGGED_SAMPLES: u64 = 1 << 20;
 
 /// The options for the cycles of a trace.
 #[derive(Default)]
@@ -147,7 +147,7 @@ fn add_cycles(
         phase: 0,
         next: &mut next,
         taken: &[],
-        keep: KEPT,
+        keep: LOGGED_SAMPLES,
         forever: false,
     };
     for (number, event) in events.enumerate() {

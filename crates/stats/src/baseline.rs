@@ -47,9 +47,9 @@ const OF_LEAPS: f64 = 0.5;
 const OF_LEVELS: f64 = FALSE_ALARMS * (1.0 - OF_LEAPS);
 /// The minimum number of runs in a history for a judgement: with fewer, five runs above all others
 /// could still be chance.
-pub const LEAST: usize = 12;
+pub const MIN_RUNS: usize = 12;
 /// The number of runs within which a step should be detected.
-pub const WITHIN: usize = 5;
+pub const DETECTION_RUNS: usize = 5;
 /// The number of orders drawn for a probability.
 const ORDERS: usize = 2_000;
 /// The number of orders drawn first, and the probability from which they suffice.
@@ -136,7 +136,7 @@ fn news(figures: &[RunFigures]) -> Vec<(usize, usize)> {
 /// not count against the newest run.
 fn has_stayed(figure: &RunFigures, at: usize) -> bool {
     let runs = figure.values.len();
-    let newest = at.max(runs.saturating_sub(WITHIN));
+    let newest = at.max(runs.saturating_sub(DETECTION_RUNS));
     effect::chance_of_above(&figure.known(0..at), &figure.known(newest..runs)) <= STILL
 }
 

@@ -15,7 +15,7 @@ const ERROR: f64 = 0.05;
 /// The probability that the stated number of values shows equivalence, if the sides are equal.
 const POWER: f64 = 0.8;
 /// The largest number of values that is worth proposing.
-const MOST: f64 = 1e6;
+const MAX_PROPOSED_VALUES: f64 = 1e6;
 
 /// The other side minus the first: a difference, or the logarithm of a ratio.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -138,7 +138,8 @@ impl EffectEstimate {
         // Both tests must hold, so each has half of the probability of failing.
         let z = normal_upper(ERROR) + normal_upper((1.0 - POWER) / 2.0);
         let needed = (z * z * self.variance / (margin * margin)).ceil() + 1.0;
-        let needed = (margin > 0.0 && needed <= MOST).then_some(needed.max(2.0) as u64);
+        let needed =
+            (margin > 0.0 && needed <= MAX_PROPOSED_VALUES).then_some(needed.max(2.0) as u64);
         Tested { interval, margin, verdict, count: self.count, needed }
     }
 }

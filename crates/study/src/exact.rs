@@ -30,7 +30,7 @@ const WARM_UP: u32 = 16;
 /// Samples that are explained by default.
 pub const WORST: usize = 20;
 /// The number of them that are shown one by one.
-pub const SHOWN: usize = 5;
+pub const SHOWN_SAMPLES: usize = 5;
 
 /// The extent of an explanation.
 #[derive(Clone, Copy, Debug)]

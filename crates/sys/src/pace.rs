@@ -10,7 +10,7 @@ use std::cell::RefCell;
 const BEFORE: i64 = 500_000;
 const AFTER: i64 = 100_000;
 /// The maximum number of observed threads; further ones are ignored.
-const MOST: usize = 16;
+const MAX_OBSERVED_THREADS: usize = 16;
 /// The number of searches for a place between all of them.
 const TRIES: usize = 3;
 
@@ -30,7 +30,7 @@ thread_local! {
 pub fn heed(samples: impl IntoIterator<Item = SampleTimes>) {
     SAMPLES.with_borrow_mut(|heeded| {
         heeded.clear();
-        heeded.extend(samples.into_iter().filter(|one| one.period > 0).take(MOST));
+        heeded.extend(samples.into_iter().filter(|one| one.period > 0).take(MAX_OBSERVED_THREADS));
     });
 }
 

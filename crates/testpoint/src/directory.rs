@@ -94,11 +94,11 @@ fn owner(name: &[u8]) -> Option<(u32, u64)> {
 }
 
 /// Files of ended processes that are kept for readers.
-const KEPT: usize = 16;
+const KEPT_FILES: usize = 16;
 /// Files that one sweep examines.
 const LOOKED_AT: usize = 64;
 
-/// Removes files of dead processes: those without any point, and the oldest of more than [`KEPT`]
+/// Removes files of dead processes: those without any point, and the oldest of more than [`KEPT_FILES`]
 /// with points. Without this, a program that forks and executes all day would fill /run.
 /// `namespace` protects processes that only seem dead in this one's PID namespace.
 pub fn sweep(directory: &Fd, namespace: u64) {
@@ -144,7 +144,7 @@ pub fn sweep(directory: &Fd, namespace: u64) {
             break;
         }
     }
-    if let Some((_, name)) = oldest.filter(|_| kept > KEPT) {
+    if let Some((_, name)) = oldest.filter(|_| kept > KEPT_FILES) {
         name.as_str().into_iter().for_each(|name| remove(directory, name));
     }
 }

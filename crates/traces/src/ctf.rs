@@ -48,7 +48,7 @@ const ONE_FILE: &str =
     "this is one file of a trace of LTTng (CTF): name the directory that it is in";
 const MOST_FILES: usize = 1 << 14;
 /// The number of events between two checks of the output.
-const AT_ONCE: usize = 1024;
+const EVENTS_PER_CHECK: usize = 1024;
 
 pub(crate) struct CtfReader {
     metadata: Metadata,
@@ -188,7 +188,7 @@ fn broken(line: u32, why: &str) -> TraceError {
 
 impl FormatReader for CtfReader {
     fn fill(&mut self, out: &mut VecDeque<Event>) -> Result<bool, TraceError> {
-        for _ in 0..AT_ONCE {
+        for _ in 0..EVENTS_PER_CHECK {
             let Some(Reverse((at, place))) = self.next.pop() else {
                 self.end();
                 return Ok(false);

@@ -40,7 +40,7 @@ pub(crate) struct DatReader {
 }
 
 /// The number of records between two checks of the output.
-const AT_ONCE: usize = 1024;
+const RECORDS_PER_CHECK: usize = 1024;
 
 impl DatReader {
     pub(crate) fn open(file: Box<dyn ReadAt>) -> Result<DatReader, TraceError> {
@@ -152,7 +152,7 @@ impl DatReader {
 
 impl FormatReader for DatReader {
     fn fill(&mut self, out: &mut VecDeque<Event>) -> Result<bool, TraceError> {
-        for _ in 0..AT_ONCE {
+        for _ in 0..RECORDS_PER_CHECK {
             let Some(Reverse((_, lane))) = self.next.pop() else {
                 if !std::mem::replace(&mut self.ended, true) {
                     self.end()?;

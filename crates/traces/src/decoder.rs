@@ -86,12 +86,12 @@ pub(crate) const COMM: usize = 16;
 
 /// A name at the place of its task's id.
 #[derive(Debug)]
-struct Named(Box<[(Tid, [u8; COMM]); NAMED]>);
-const NAMED: usize = 1 << 8;
+struct Named(Box<[(Tid, [u8; COMM]); NAMED_TASKS]>);
+const NAMED_TASKS: usize = 1 << 8;
 
 impl Default for Named {
     fn default() -> Named {
-        Named(Box::new([(Tid::IDLE, [0; COMM]); NAMED]))
+        Named(Box::new([(Tid::IDLE, [0; COMM]); NAMED_TASKS]))
     }
 }
 
@@ -391,7 +391,7 @@ impl Decoder {
         }
         let mut fixed = [0; COMM];
         fixed[..end].copy_from_slice(&comm[..end]);
-        let last = &mut self.named.0[tid.0 as usize % NAMED];
+        let last = &mut self.named.0[tid.0 as usize % NAMED_TASKS];
         if *last == (tid, fixed) {
             return;
         }

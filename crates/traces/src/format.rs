@@ -109,10 +109,10 @@ impl RecordFormat {
     pub fn shown_bytes(&self) -> usize {
         let is_text = |of: &Declared| matches!(of.kind, FieldKind::TextAt | FieldKind::TextBehind);
         if self.own().any(is_text) {
-            return RecordBytes::MOST;
+            return RecordBytes::MAX;
         }
         let ends = self.own().map(|declared| declared.field.offset + declared.field.size);
-        ends.max().unwrap_or(0).saturating_sub(RecordBytes::COMMON).min(RecordBytes::MOST)
+        ends.max().unwrap_or(0).saturating_sub(RecordBytes::COMMON).min(RecordBytes::MAX)
     }
 }
 
@@ -257,7 +257,7 @@ mod tests {
             ("late", Unsigned),
         ];
         assert_eq!(kinds, expected);
-        assert_eq!(format.shown_bytes(), RecordBytes::MOST);
+        assert_eq!(format.shown_bytes(), RecordBytes::MAX);
     }
 
     proptest! {
@@ -273,7 +273,7 @@ mod tests {
                     field.text(&record, ByteOrder::Little);
                 }
                 format.field("a[1]");
-                prop_assert!(format.shown_bytes() <= RecordBytes::MOST);
+                prop_assert!(format.shown_bytes() <= RecordBytes::MAX);
                 format.describe(String::new()).describe(&RecordBytes::new(&record));
             }
         }

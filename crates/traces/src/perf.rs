@@ -50,7 +50,7 @@ pub(crate) struct PerfReader {
 }
 
 /// The number of events between two checks of the output.
-const AT_ONCE: usize = 1024;
+const EVENTS_PER_CHECK: usize = 1024;
 /// The maximum number of CPUs.
 const MOST_CPUS: usize = 1 << 14;
 
@@ -285,8 +285,8 @@ fn without_tracepoints() -> TraceError {
 
 impl FormatReader for PerfReader {
     fn fill(&mut self, out: &mut VecDeque<Event>) -> Result<bool, TraceError> {
-        while !self.rounds.give(AT_ONCE, out) && out.len() < AT_ONCE {
-            if !self.take()? && !self.rounds.give(AT_ONCE, out) {
+        while !self.rounds.give(EVENTS_PER_CHECK, out) && out.len() < EVENTS_PER_CHECK {
+            if !self.take()? && !self.rounds.give(EVENTS_PER_CHECK, out) {
                 self.end();
                 return Ok(false);
             }

@@ -50,7 +50,7 @@ const MOST_WRITERS: usize = 1 << 16;
 const MOST_CPUS: usize = 1 << 14;
 const MOST_TEXT: usize = 1 << 12;
 /// The number of events between two checks of the output.
-const AT_ONCE: usize = 1024;
+const EVENTS_PER_CHECK: usize = 1024;
 /// Clocks are read one after the other: readings this near are of the same clock.
 const ONE_CLOCK: i64 = 10_000;
 
@@ -256,8 +256,8 @@ fn processes(tree: &[u8], decoder: &mut Decoder) {
 
 impl FormatReader for PerfettoReader {
     fn fill(&mut self, out: &mut VecDeque<Event>) -> Result<bool, TraceError> {
-        while !self.rounds.give(AT_ONCE, out) && out.len() < AT_ONCE {
-            if !self.take()? && !self.rounds.give(AT_ONCE, out) {
+        while !self.rounds.give(EVENTS_PER_CHECK, out) && out.len() < EVENTS_PER_CHECK {
+            if !self.take()? && !self.rounds.give(EVENTS_PER_CHECK, out) {
                 self.end();
                 return Ok(false);
             }

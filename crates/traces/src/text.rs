@@ -53,7 +53,7 @@ pub(crate) struct TextReader {
 /// Functions of a stack that are kept.
 const FRAMES: usize = 64;
 /// The number of lines between two checks of the output.
-const AT_ONCE: usize = 256;
+const LINES_PER_CHECK: usize = 256;
 
 impl TextReader {
     pub(crate) fn new(bytes: Box<dyn Read>) -> TextReader {
@@ -72,7 +72,7 @@ impl TextReader {
 impl FormatReader for TextReader {
     fn fill(&mut self, out: &mut VecDeque<Event>) -> Result<bool, TraceError> {
         let TextReader { lines, decoder, tracepoints, said, lazy, step, stack } = self;
-        for _ in 0..AT_ONCE {
+        for _ in 0..LINES_PER_CHECK {
             let Some(line) = lines.next()? else {
                 end_stack(stack, decoder, out);
                 decoder.end();

@@ -99,7 +99,7 @@ fn work(case: &InjectedCase, cpu: usize, for_ns: i64) -> io::Result<Vec<Injected
     let apart = APART.max(case.length.0 * LENGTHS_APART * way.steps.len() as i64 + APART);
     let most = usize::try_from(for_ns / apart).unwrap_or_default() + 1;
     let mut record = Vec::with_capacity(most * (way.steps.len() + 1) * STRETCHES);
-    let own = |step: &&str| OWN.contains(step);
+    let own = |step: &&str| STEPS_WITHOUT_MODULE.contains(step);
     let mut device = match way.steps.iter().all(own) {
         true => None,
         false => Some(OpenOptions::new().read(true).write(true).open(DEVICE)?),
@@ -153,7 +153,7 @@ fn work(case: &InjectedCase, cpu: usize, for_ns: i64) -> io::Result<Vec<Injected
 }
 
 /// Steps without a kernel module.
-const OWN: [&str; 5] = ["spin", "thread", "hog", "sigstop", "freeze"];
+const STEPS_WITHOUT_MODULE: [&str; 5] = ["spin", "thread", "hog", "sigstop", "freeze"];
 
 fn spin(length: Nanos) -> Vec<Injected> {
     let begin = clock::monotonic().0;

@@ -42,10 +42,11 @@ pub enum Through {
 
 impl Through {
     /// The commands that record themselves.
-    const OWN: [Through; 4] = [Through::Run, Through::Attach, Through::Trace, Through::Account];
+    const SELF_RECORDING: [Through; 4] =
+        [Through::Run, Through::Attach, Through::Trace, Through::Account];
 
     pub fn all() -> impl Iterator<Item = Through> {
-        Through::OWN.into_iter().chain(TruthRecorder::ALL.map(Through::Recorded))
+        Through::SELF_RECORDING.into_iter().chain(TruthRecorder::ALL.map(Through::Recorded))
     }
 
     /// The program that must exist beside this one.

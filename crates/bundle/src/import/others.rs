@@ -5,7 +5,7 @@ use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 use std::fmt;
 
 /// The maximum number of keys inspected.
-const MOST: usize = 64;
+const MAX_INSPECTED_KEYS: usize = 64;
 /// The maximum number of lines inspected.
 const MOST_LINES: usize = 2_000;
 
@@ -23,7 +23,7 @@ impl<'de> Deserialize<'de> for Keys {
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Keys, A::Error> {
                 let mut keys = Vec::new();
                 while let Some((key, IgnoredAny)) = map.next_entry::<String, _>()? {
-                    if keys.len() < MOST {
+                    if keys.len() < MAX_INSPECTED_KEYS {
                         keys.push(key.chars().take(40).collect());
                     }
                 }

@@ -15,7 +15,7 @@ pub struct NamedTracepoint {
 
 impl NamedTracepoint {
     /// The maximum number recorded at once: each is a separate program in the kernel.
-    pub const MOST: usize = 32;
+    pub const MAX: usize = 32;
 }
 
 impl FromStr for NamedTracepoint {

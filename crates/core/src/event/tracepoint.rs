@@ -12,24 +12,24 @@ pub struct TracepointId(pub u32);
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct RecordBytes {
     count: u8,
-    bytes: [u8; RecordBytes::MOST],
+    bytes: [u8; RecordBytes::MAX],
 }
 
 impl RecordBytes {
     /// The maximum number of bytes kept: nearly all kernel records are shorter.
-    pub const MOST: usize = 72;
+    pub const MAX: usize = 72;
     /// The size of the common fields before them: number of the tracepoint, flags, thread.
     pub const COMMON: usize = 8;
 
     /// Keeps the first of these bytes.
     pub fn new(bytes: &[u8]) -> RecordBytes {
-        let count = bytes.len().min(RecordBytes::MOST);
-        let mut record = RecordBytes { count: count as u8, bytes: [0; RecordBytes::MOST] };
+        let count = bytes.len().min(RecordBytes::MAX);
+        let mut record = RecordBytes { count: count as u8, bytes: [0; RecordBytes::MAX] };
         record.bytes[..count].copy_from_slice(&bytes[..count]);
         record
     }
     pub fn bytes(&self) -> &[u8] {
-        &self.bytes[..usize::from(self.count).min(RecordBytes::MOST)]
+        &self.bytes[..usize::from(self.count).min(RecordBytes::MAX)]
     }
     /// A range of the whole record, including common fields; `None` if it was not completely kept.
     fn range(&self, offset: usize, size: usize) -> Option<&[u8]> {
@@ -209,7 +209,7 @@ mod tests {
                 .map(|(at, size, kind)| field("f", at % bound, size % bound, kinds[kind]));
             let format = TracepointFormat { name: String::new(), fields: fields.collect() };
             let record = RecordBytes::new(&bytes);
-            prop_assert_eq!(record.bytes(), &bytes[..bytes.len().min(RecordBytes::MOST)]);
+            prop_assert_eq!(record.bytes(), &bytes[..bytes.len().min(RecordBytes::MAX)]);
             prop_assert!(format.describe(&record).len() < MOST_TEXT + 1000);
         }
     }

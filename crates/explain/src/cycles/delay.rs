@@ -32,7 +32,7 @@ impl DelayingThread {
 }
 
 /// The parts during which another task runs.
-const OTHERS: [CauseKind; 4] =
+const OTHER_TASK_PARTS: [CauseKind; 4] =
     [CauseKind::Preempted, CauseKind::Runqueue, CauseKind::NonPreemptible, CauseKind::Throttled];
 /// The reciprocal of the minimum share of the delay for a culprit.
 const CULPRIT: i64 = 2;
@@ -47,7 +47,7 @@ pub fn find_delay(cycle: &Cycle, typical: &Split) -> Option<MainDelay> {
     let time = longer(&&part);
     let is_share = |by: Nanos, share: i64| by.ns().saturating_mul(share) >= time.ns();
     let by = match part {
-        part if OTHERS.contains(&part) => {
+        part if OTHER_TASK_PARTS.contains(&part) => {
             let culprit = cycle.culprit.filter(|one| is_share(one.time, SHARED));
             culprit.map(|one| DelayingThread::of(one.tid, one.name))
         }

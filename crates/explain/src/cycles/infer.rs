@@ -5,7 +5,7 @@ use punctual_core::cycle::{Cycle, CycleKind};
 use punctual_core::{CauseKind, Nanos};
 use std::collections::BTreeMap;
 
-pub const LEAST: usize = 10;
+pub const MIN_WAITS: usize = 10;
 /// The minimum share of fitting releases for a timer's cycles.
 const SURE: f64 = 0.8;
 /// The maximum distance of a fitting interval from a multiple of the period: a share of it, and an
@@ -69,7 +69,7 @@ pub fn infer(
         let of = &candidate.inferred;
         let fits =
             of.kind == CycleKind::Event || of.confidence >= SURE || constraint.kind.is_some();
-        of.cycles >= LEAST
+        of.cycles >= MIN_WAITS
             && !candidate.lock
             && fits
             && constraint.kind.is_none_or(|kind| kind == of.kind)

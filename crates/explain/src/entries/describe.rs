@@ -53,7 +53,7 @@ const INTERRUPTS: [&str; 8] = [
 /// The prefixes of functions that a BPF program adds to the stack of its tracepoint.
 const OURS: [&str; 5] = ["bpf_", "__bpf_", "__traceiter_", "__probestub_", "trace_call_bpf"];
 /// The maximum number of functions shown of a stack.
-const SHOWN: usize = 16;
+const SHOWN_FUNCTIONS: usize = 16;
 
 impl EntryNames {
     fn symbol(&self, address: u64) -> String {
@@ -199,7 +199,7 @@ impl EntryNames {
         let addresses = by.stack.and_then(|number| self.stacks.get(&number));
         let symbols = addresses.into_iter().flatten().map(|address| self.symbol(*address));
         let is_ours = |symbol: &String| OURS.iter().any(|begin| symbol.starts_with(begin));
-        symbols.skip_while(is_ours).take(SHOWN).collect()
+        symbols.skip_while(is_ours).take(SHOWN_FUNCTIONS).collect()
     }
 }
 

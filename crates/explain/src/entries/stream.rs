@@ -25,7 +25,7 @@ use punctual_core::{CpuSet, Event, EventKind, MonotonicNs, Nanos};
 use std::collections::BTreeMap;
 
 /// The maximum number of threads with counts of their own actions.
-const OWN: usize = 16_384;
+const MAX_COUNTED_THREADS: usize = 16_384;
 const REMOTE_SHOOTDOWN: u64 = 1;
 
 /// Properties of tasks.
@@ -326,7 +326,7 @@ impl EntryStream {
         let key = (cpu, tid, what);
         if let Some((_, count)) = self.own.get_mut(&key) {
             *count += 1;
-        } else if self.own.len() < OWN {
+        } else if self.own.len() < MAX_COUNTED_THREADS {
             self.own.insert(key, (tasks.name(tid), 1));
         } else {
             self.cpu(event).counts.own_lost += 1;

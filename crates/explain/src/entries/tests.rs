@@ -187,7 +187,7 @@ fn threads_beyond_the_row_limit_share_rows_and_omissions_are_counted() {
         let function = u64::from(function);
         table.push(&Entry { function, originator: by(1, None), ..entry(CALL, 0, 1) });
     }
-    assert_eq!(table.sums.len(), MOST);
+    assert_eq!(table.sums.len(), MAX_THREAD_ROWS);
     let kept: u64 = table.sums.values().map(|sum| sum.entries).sum();
     assert_eq!(kept + table.left_out, table.entries);
 }

@@ -5,7 +5,7 @@ use super::protocol::GuardEvent;
 use std::io::{self, Write};
 
 /// Some 60,000 events. Beyond this they are only counted, and the run fails.
-const MOST: usize = 4 << 20;
+const MAX_OUTBOX_BYTES: usize = 4 << 20;
 
 /// Events in order, as lines.
 #[derive(Default)]
@@ -22,7 +22,7 @@ impl Outbox {
             return;
         };
         line.push(b'\n');
-        if self.waiting.len() + line.len() > MOST {
+        if self.waiting.len() + line.len() > MAX_OUTBOX_BYTES {
             self.lost += 1;
             return;
         }
@@ -99,7 +99,7 @@ mod tests {
         let (mut outbox, mut socket) = (Outbox::default(), Socket(Vec::new(), 0));
         let event = GuardEvent::Started { load: 1, pid: 7 };
         let each = serde_json::to_vec(&event).unwrap().len() + 1;
-        let kept = MOST / each;
+        let kept = MAX_OUTBOX_BYTES / each;
         (0..kept + 5).for_each(|_| outbox.push(&event));
         outbox.send(&mut socket);
         socket.1 = usize::MAX;

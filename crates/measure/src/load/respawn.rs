@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 /// A shorter run counts as an immediate end.
-const AT_ONCE: Duration = Duration::from_secs(1);
+const IMMEDIATE_END: Duration = Duration::from_secs(1);
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
@@ -17,7 +17,7 @@ pub struct BackOff {
 impl BackOff {
     /// The pause after a run of this length.
     pub fn after(&mut self, ran: Duration, success: bool) -> Duration {
-        self.pause = match success || ran >= AT_ONCE {
+        self.pause = match success || ran >= IMMEDIATE_END {
             true => Duration::ZERO,
             false => (self.pause * 2).clamp(FIRST_PAUSE, LONGEST_PAUSE),
         };

@@ -28,7 +28,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Terms of the warm-up loop before the first sample.
 const WARM_UP: u64 = 64;
 /// Acquisitions by others that are kept of the longest wait: the first half and the last half.
-const KEPT: usize = 4_096;
+const KEPT_ACQUISITIONS: usize = 4_096;
 /// The length of a real-time thread's rest.
 const REST: Nanos = Nanos::MILLI;
 
@@ -124,7 +124,7 @@ struct ThreadOutcome {
 impl Waits {
     /// Allocates and touches room for the holders during one wait.
     fn new() -> Waits {
-        let mut holders = vec![(1, 1); KEPT + 3];
+        let mut holders = vec![(1, 1); KEPT_ACQUISITIONS + 3];
         holders.clear();
         Waits { holders, ..Waits::nowhere() }
     }
@@ -177,7 +177,7 @@ impl Waits {
         let before = first.checked_sub(1).and_then(|place| arena.entry(place));
         self.has_before = before.is_some();
         self.holders.extend(before);
-        let half = (KEPT / 2) as u64;
+        let half = (KEPT_ACQUISITIONS / 2) as u64;
         for place in first..number {
             if place - first >= half && number - place > half {
                 self.left_out += 1;

@@ -33,7 +33,7 @@ use std::sync::atomic::AtomicU64;
 /// Messages of warm-up before the first sample.
 const WARM_UP: u64 = 8;
 /// Messages whose own time is kept: the first ones.
-const KEPT: usize = 1 << 16;
+const KEPT_MESSAGES: usize = 1 << 16;
 /// Messages while the kernel counts the calls.
 const COUNTED: u64 = 64;
 /// The size at which the file restarts.
@@ -71,7 +71,7 @@ pub(super) fn prepare(config: &MeasureConfig, plan: &NetioPlan) -> Result<Prepar
         before: Err("it did not start".to_owned()),
         done: TaskResult::default(),
         own: {
-            let mut own = vec![1; KEPT.min(config.samples.unwrap_or(u64::MAX) as usize)];
+            let mut own = vec![1; KEPT_MESSAGES.min(config.samples.unwrap_or(u64::MAX) as usize)];
             own.clear();
             own
         },

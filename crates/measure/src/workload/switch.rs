@@ -35,7 +35,7 @@ use walks::Walks;
 /// Rounds of warm-up before the first sample.
 const WARM_UP: u64 = 8;
 /// The pairs of walks through a working set that are kept: the first ones.
-const KEPT: usize = 4_096;
+const KEPT_WALKS: usize = 4_096;
 /// After this many rounds a member walks through its set a second time: between the measured
 /// switches, so that both walks see the same frequency, caches and neighbours.
 const PAIR_EVERY: u64 = 4;
@@ -68,7 +68,7 @@ pub(super) fn prepare(config: &MeasureConfig, plan: &SwitchPlan) -> Result<Prepa
         let (writer, source) = sink::binned_counter(series.shape);
         let (number, left) = (series.number, config.samples.unwrap_or(u64::MAX));
         // Touched, and emptied again.
-        let mut walks = vec![Walks { after: 1, alone: 1 }; KEPT];
+        let mut walks = vec![Walks { after: 1, alone: 1 }; KEPT_WALKS];
         walks.clear();
         let size = size.get() as usize;
         lanes.push(SizeLane { series: number, size, left, walks, sum: 0, taken: 0 });

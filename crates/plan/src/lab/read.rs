@@ -21,7 +21,7 @@ use toml::Value;
 use toml::de::{DeTable, DeValue};
 
 /// The sections that only a lab file has.
-const OWN: [&str; 3] = ["lab", "axes", "exclude"];
+const LAB_SECTIONS: [&str; 3] = ["lab", "axes", "exclude"];
 /// The axes with predefined values, which are not paths of keys.
 const KNOWN_AXES: [&str; 6] = ["kernel", "cmdline", "preemption", "isolation", "load", "policy"];
 
@@ -309,7 +309,7 @@ fn base(
     read_file: &ReadFile,
 ) -> toml::Table {
     let mut inline = whole;
-    OWN.iter().for_each(|own| drop(inline.remove(*own)));
+    LAB_SECTIONS.iter().for_each(|own| drop(inline.remove(*own)));
     let Some(At { span, value: path }) = file else {
         if inline.is_empty() {
             let help = "write the experiment's sections into this file, or `experiment = \

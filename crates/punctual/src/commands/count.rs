@@ -73,7 +73,7 @@ pub struct CountArgs {
 /// The maximum delay of a signal to the command, and the time between two reads of a process.
 const TICK: Duration = Duration::from_millis(50);
 /// The shortest interval of `--live`: some ticks.
-const LEAST: Nanos = Nanos(200_000_000);
+const MIN_LIVE_INTERVAL: Nanos = Nanos(200_000_000);
 
 /// Opens the counters, runs the command or follows the process, reads them.
 pub fn run(args: CountArgs) -> Ending {
@@ -220,9 +220,9 @@ fn wait(
 /// Parses an interval of `--live`.
 fn interval(text: &str) -> Result<Nanos, String> {
     let every: Nanos = text.parse().map_err(|why| format!("{why}"))?;
-    match every >= LEAST {
+    match every >= MIN_LIVE_INTERVAL {
         true => Ok(every),
-        false => Err(format!("an interval is at least {LEAST}")),
+        false => Err(format!("an interval is at least {MIN_LIVE_INTERVAL}")),
     }
 }
 

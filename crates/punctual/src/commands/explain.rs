@@ -224,7 +224,8 @@ fn explain(
 pub fn exactly_of(directory: &Path) -> Result<String, Failure> {
     let bundle = open(directory)?;
     let document: Option<ExactDocument> = bundle.document(EXACT_MEMBER).map_err(Failure::failed)?;
-    let show = |document| terminal::exact(&document, exact::SHOWN, &show_options_of(&bundle));
+    let show =
+        |document| terminal::exact(&document, exact::SHOWN_SAMPLES, &show_options_of(&bundle));
     Ok(document.map_or(String::new(), show))
 }
 
@@ -251,7 +252,7 @@ fn exactly(args: &ExplainArgs, bundle: &Bundle) -> Ending {
             export::exact_perfetto(&document, out).map_err(Failure::from)
         }));
     }
-    let shown = args.worst.unwrap_or(exact::SHOWN);
+    let shown = args.worst.unwrap_or(exact::SHOWN_SAMPLES);
     outputs.add(match args.json {
         true => output::print_figures(&document, bundle.timebase()),
         false => output::print(&terminal::exact(&document, shown, &show_options_of(bundle))),

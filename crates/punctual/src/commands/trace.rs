@@ -229,9 +229,9 @@ fn wanted(args: &TraceArgs) -> Result<RecordingWanted, Failure> {
     if events.is_empty() && !points {
         return Err(Failure::refused("nothing to record: neither kernel events nor test points"));
     }
-    if args.max_size < LEAST {
+    if args.max_size < MIN_RECORDING_SIZE {
         return Err(Failure::refused(format!(
-            "--max-size {}: a recording needs at least {LEAST}",
+            "--max-size {}: a recording needs at least {MIN_RECORDING_SIZE}",
             args.max_size
         )));
     }
@@ -265,4 +265,4 @@ fn wanted(args: &TraceArgs) -> Result<RecordingWanted, Failure> {
 /// The range of buffer sizes per CPU.
 const BUFFERS: std::ops::RangeInclusive<usize> = 64 << 10..=1 << 30;
 /// As in experiment files.
-const LEAST: ByteSize = ByteSize(punctual_plan::limits::MIN_RECORDING);
+const MIN_RECORDING_SIZE: ByteSize = ByteSize(punctual_plan::limits::MIN_RECORDING);

@@ -28,16 +28,16 @@ pub struct WatchArgs {
 }
 
 /// The shortest interval: reading loads a CPU that may be measured.
-const LEAST: Nanos = Nanos::from_millis(100);
+const MIN_INTERVAL: Nanos = Nanos::from_millis(100);
 /// A run saves its figures about once a second. One silent for this long has died, or a disk is
 /// slow.
 const SILENT: Duration = Duration::from_secs(10);
 
 fn interval(text: &str) -> Result<Nanos, String> {
     let interval: Nanos = text.parse().map_err(|why| format!("{why}"))?;
-    match interval >= LEAST {
+    match interval >= MIN_INTERVAL {
         true => Ok(interval),
-        false => Err(format!("`{text}` is too short: at least {LEAST}")),
+        false => Err(format!("`{text}` is too short: at least {MIN_INTERVAL}")),
     }
 }
 

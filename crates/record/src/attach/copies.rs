@@ -13,7 +13,7 @@ const SIZE: usize = Head::SIZE + wire::STACK_BYTES as usize;
 /// Numbers of stacks from here on are of copies.
 const FIRST: u32 = 1 << 31;
 /// The maximum number of unwound stacks that wait for their cycle's end.
-const KEPT: usize = 1 << 14;
+const KEPT_STACKS: usize = 1 << 14;
 /// The age at which the record of a copy was lost.
 const STALE: i64 = 30_000_000_000;
 
@@ -61,7 +61,7 @@ impl Copies {
         if head.tid != tid {
             return None;
         }
-        if self.kept.len() >= KEPT {
+        if self.kept.len() >= KEPT_STACKS {
             self.lost += 1;
             return None;
         }

@@ -11,7 +11,7 @@ use std::fs;
 
 /// The maximum number of names kept; further threads are shown by number. The kernel's own limit is
 /// 2²² threads (include/linux/threads.h).
-const MOST: usize = 1 << 20;
+const MAX_TASK_NAMES: usize = 1 << 20;
 
 pub(crate) struct TaskNameCollector {
     tasks: BTreeMap<Tid, TaskName>,
@@ -25,7 +25,7 @@ impl TaskNameCollector {
     }
 
     fn keep(&mut self, tid: Tid, name: TaskName) {
-        if self.tasks.len() < MOST || self.tasks.contains_key(&tid) {
+        if self.tasks.len() < MAX_TASK_NAMES || self.tasks.contains_key(&tid) {
             self.tasks.insert(tid, name);
         }
     }

@@ -5,7 +5,7 @@ use punctual_core::event::StackId;
 use std::collections::BTreeSet;
 
 /// The maximum number of values; later ones stay numbers.
-const MOST: usize = 1 << 16;
+const MAX_VALUES: usize = 1 << 16;
 
 #[derive(Debug, Default)]
 pub(super) struct SeenTracepoints {
@@ -35,7 +35,7 @@ impl SeenTracepoints {
 
     /// The stacks that occurred, each at its index; adds all their addresses to the functions.
     pub(super) fn stacks(&mut self, addresses: impl Fn(StackId) -> Vec<u64>) -> Vec<Vec<u64>> {
-        let places = self.stacks.last().map_or(0, |last| *last as usize + 1).min(MOST);
+        let places = self.stacks.last().map_or(0, |last| *last as usize + 1).min(MAX_VALUES);
         let mut stacks = vec![Vec::new(); places];
         for id in &self.stacks {
             if let Some(place) = stacks.get_mut(*id as usize) {
@@ -48,7 +48,7 @@ impl SeenTracepoints {
 }
 
 fn keep<T: Ord>(set: &mut BTreeSet<T>, item: T) {
-    if set.len() < MOST {
+    if set.len() < MAX_VALUES {
         set.insert(item);
     }
 }

@@ -10,7 +10,7 @@ const OBJECT: &str = "kernel";
 const SYMBOLS: &str = "/proc/kallsyms";
 /// The maximum number of matches of a pattern: each is two probes in paths that every process
 /// takes.
-const MOST: usize = 64;
+const MAX_MATCHES: usize = 64;
 
 /// Whether it refers to a kernel function.
 pub fn is_of_kernel(spec: &FunctionSpec) -> bool {
@@ -74,7 +74,7 @@ fn resolve_one(
             })
         }
         [(_, count)] if count > 1 => Err(SymbolError::Ambiguous { spec: spec.text.clone(), count }),
-        _ if found.len() > MOST => {
+        _ if found.len() > MAX_MATCHES => {
             Err(SymbolError::TooManyInKernel { spec: spec.text.clone(), found: found.len() })
         }
         _ => Ok(found

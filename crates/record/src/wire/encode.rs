@@ -148,8 +148,8 @@ fn fill(what: &EventKind, payload: &mut [u8; PAYLOAD]) -> (u64, usize) {
     }
 }
 
-fn padded(bytes: &[u8]) -> [u8; RecordBytes::MOST] {
-    let mut all = [0; RecordBytes::MOST];
+fn padded(bytes: &[u8]) -> [u8; RecordBytes::MAX] {
+    let mut all = [0; RecordBytes::MAX];
     all[..bytes.len()].copy_from_slice(bytes);
     all
 }

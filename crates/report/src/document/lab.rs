@@ -17,7 +17,7 @@ use std::cmp::Reverse;
 
 const NAME_WIDTH: usize = 48;
 /// Problems that a terminal lists.
-const LISTED: usize = 12;
+const LISTED_PROBLEMS: usize = 12;
 /// The number of worst cells whose calls a terminal lists.
 const CALLS: usize = 4;
 /// Targets that are named.
@@ -137,7 +137,7 @@ fn explained(document: &mut Document, lab: &LabDocument, pages: &[Option<String>
             Item::new(Mark::None, Tone::Faint, text)
         });
         let why = known.filter_map(|(cell, worst)| Some((cell, worst.unexplained.as_deref()?)));
-        let why = why.take(LISTED).map(|(cell, why)| {
+        let why = why.take(LISTED_PROBLEMS).map(|(cell, why)| {
             let text = format!("{} is not explained: {why}", cell.name);
             Item::new(Mark::None, Tone::Uncertain, text)
         });
@@ -206,7 +206,7 @@ fn problems(document: &mut Document, lab: &LabDocument) {
     }
     if !open.is_empty() || met > 0 {
         document.heading("requirements");
-        document.list(LISTED, open);
+        document.list(LISTED_PROBLEMS, open);
     }
     if met > 0 {
         let all = counted(met, "combination");
@@ -219,6 +219,6 @@ fn problems(document: &mut Document, lab: &LabDocument) {
     let troubles: Vec<Item> = troubles.collect();
     if !troubles.is_empty() {
         document.heading("trouble");
-        document.list(LISTED, troubles);
+        document.list(LISTED_PROBLEMS, troubles);
     }
 }

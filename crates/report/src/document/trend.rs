@@ -13,7 +13,7 @@ use punctual_bundle::baseline::{TrendDocument, TrendFigure, TrendHistory};
 /// Drawings of a history; figures that changed come first.
 const DRAWINGS: usize = 24;
 /// Omitted records that a terminal names.
-const NAMED: usize = 3;
+const NAMED_RECORDS: usize = 3;
 
 /// All histories kept in a directory.
 pub fn trend(trend: &TrendDocument, directory: &str) -> Document {
@@ -28,7 +28,7 @@ pub fn trend(trend: &TrendDocument, directory: &str) -> Document {
         let count = counted(trend.left_out.len() as u64, "record");
         document.heading(format!("{count} left out"));
         let whys = trend.left_out.iter();
-        document.list(NAMED, whys.map(|why| Item::new(Mark::None, Tone::Uncertain, why)));
+        document.list(NAMED_RECORDS, whys.map(|why| Item::new(Mark::None, Tone::Uncertain, why)));
     }
     document
 }

@@ -19,7 +19,7 @@ use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
 
 /// Samples shown individually.
-const SHOWN: usize = 20;
+const SHOWN_SAMPLES: usize = 20;
 /// The number of them that are initially open.
 const OPEN: usize = 2;
 /// Parts of a band: the shortest ones beyond this number are omitted.
@@ -84,7 +84,7 @@ impl Breakdown {
         let mut latest = first_of_each(&all.samples);
         let ranking = rank(latest.iter().map(|one| &one.explanation), names, Nanos::ZERO);
         latest.sort_by_key(|one| std::cmp::Reverse(one.explanation.latency()));
-        let shown = &latest[..latest.len().min(SHOWN)];
+        let shown = &latest[..latest.len().min(SHOWN_SAMPLES)];
         let coverage = Coverage::of(&all.recorded, names);
         Some(Breakdown {
             culprits: culprits(&ranking),

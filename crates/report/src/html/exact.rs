@@ -11,14 +11,14 @@ use punctual_core::Nanos;
 use serde::Serialize;
 use std::collections::HashMap;
 
-const SHOWN: usize = 6;
+const SHOWN_CALLS: usize = 6;
 /// Functions and source lines of a sample that are shown.
 const MORE: usize = 10;
 /// The width of a drawing, the height of a row, the minimum width of a box and of a box with a
 /// name.
 const WIDTH: f64 = 1_000.0;
 const ROW: f64 = 14.0;
-const LEAST: f64 = 0.4;
+const MIN_DRAWN_WIDTH: f64 = 0.4;
 const LEAST_NAMED: f64 = 24.0;
 const LETTER: f64 = 5.6;
 /// The maximum number of rows and boxes of a drawing: the shortest are omitted.
@@ -72,7 +72,7 @@ struct DrawnCall {
 impl ExactSection {
     /// The section of a bundle's document.
     pub fn of(document: &ExactDocument, label: String) -> ExactSection {
-        let worst = document.worst.iter().take(SHOWN).enumerate();
+        let worst = document.worst.iter().take(SHOWN_CALLS).enumerate();
         let worst = worst.map(|(place, one)| sample(document, one, title(one), place == 0));
         let ordinary = document.ordinary.iter().map(|one| {
             let title = format!("an ordinary sample: {} µs", micros(Nanos(one.latency_ns)));
@@ -154,7 +154,7 @@ fn drawing(sample: &ExplainedExactSample, title: String, from: u64, to: u64) -> 
     let mut calls: Vec<&ExactCall> = sample
         .calls
         .iter()
-        .filter(|call| call.depth < ROWS && place(call.end) - place(call.begin) >= LEAST)
+        .filter(|call| call.depth < ROWS && place(call.end) - place(call.begin) >= MIN_DRAWN_WIDTH)
         .collect();
     calls.sort_by_key(|call| std::cmp::Reverse(call.end.saturating_sub(call.begin)));
     calls.truncate(BOXES);

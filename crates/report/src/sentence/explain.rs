@@ -13,7 +13,7 @@ use punctual_explain::moments::{NoiseOriginator, originators};
 use punctual_explain::threads::Interrupt;
 
 /// At most this many causes are listed individually; the rest are summed up.
-const LISTED: usize = 6;
+const LISTED_CAUSES: usize = 6;
 /// Task names are cut at this many columns: the kernel's own are far shorter.
 const NAME: usize = 60;
 /// Tracers of times in which nothing could be scheduled.
@@ -93,7 +93,7 @@ pub fn paragraph(explanation: &Explanation, names: &Names, events: &[Event]) -> 
         .iter()
         .enumerate()
         .filter(|(rank, reason)| {
-            *rank < LISTED && (*rank == 0 || share(reason.time, latency) >= 0.02)
+            *rank < LISTED_CAUSES && (*rank == 0 || share(reason.time, latency) >= 0.02)
         })
         .map(|(_, reason)| *reason)
         .collect();
@@ -696,7 +696,7 @@ impl Describer<'_> {
             long(*time) && other.cause != Cause::Unknown && !is_kept_off(other.cause)
         });
         let mut sentences: Vec<String> =
-            others.take(LISTED).map(|(other, time)| self.briefly(other, *time)).collect();
+            others.take(LISTED_CAUSES).map(|(other, time)| self.briefly(other, *time)).collect();
         let sum = kept_off.iter().fold(Nanos::ZERO, |sum, (_, time)| sum + *time);
         if let Some((most, _)) = kept_off.first().filter(|_| long(sum)) {
             let by = who(most.cause, most.prio, self.names);

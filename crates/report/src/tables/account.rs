@@ -8,7 +8,7 @@ use punctual_core::{CauseKind, Fact, MAIN_PARTS};
 
 const NAME: usize = 28;
 /// Parts besides the dominant one that a row names.
-const NAMED: usize = 2;
+const NAMED_PARTS: usize = 2;
 /// Smaller shares are not shown.
 const WORTH: f64 = 0.02;
 
@@ -66,7 +66,7 @@ fn columns() -> Vec<Column> {
 
 fn row(name: &str, band: &AccountBand) -> Vec<Cell> {
     let shares = shares(band);
-    let then = shares.iter().skip(1).filter(|(_, share)| *share >= WORTH).take(NAMED);
+    let then = shares.iter().skip(1).filter(|(_, share)| *share >= WORTH).take(NAMED_PARTS);
     let then: Vec<String> =
         then.map(|(part, share)| format!("{} {}", part.words(), percent(*share))).collect();
     let [largest, share, mean] = match shares.first() {

@@ -6,7 +6,7 @@ use crate::format::{count, percent, span};
 use punctual_bundle::calibration::{Calibration, PercentileShift, ProgramTime, ProgramTimes};
 use punctual_core::{Fact, Nanos};
 
-const NAMED: usize = 3;
+const NAMED_SHIFTS: usize = 3;
 
 /// One row per percentile; `None` if it was not measured.
 pub fn table(calibration: &Fact<Calibration>) -> Option<Table> {
@@ -84,7 +84,7 @@ fn programs(times: &Fact<ProgramTimes>) -> String {
         return "BPF programs: none ran".to_owned();
     };
     let of = |part: u64| part as f64 / times.span_ns.max(1) as f64;
-    let named = times.programs.iter().take(NAMED).map(|of| program(of, times.total_ns));
+    let named = times.programs.iter().take(NAMED_SHIFTS).map(|of| program(of, times.total_ns));
     format!(
         "cost of an event: {} of CPU time (mean of {} runs of BPF programs, {} a second, {} of one \
          CPU); the most: {}",

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 /// Rules beyond this are only counted.
-const MOST: usize = 300;
+const MAX_RULES: usize = 300;
 
 /// A rule with its result, as far as it is shown.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
@@ -125,7 +125,9 @@ pub fn table(mut rules: Vec<CheckRow>) -> Table {
     let title =
         format!("results of punctual check: {wrong} of {} rules report a problem", rules.len());
     let columns = ["rule", "verdict", "result", "what to do"].map(|name| Column::text(name, 0));
-    Table::new(title, columns.into()).rows(rules.iter().map(CheckRow::row)).shown(MOST, MOST)
+    Table::new(title, columns.into())
+        .rows(rules.iter().map(CheckRow::row))
+        .shown(MAX_RULES, MAX_RULES)
 }
 
 #[cfg(test)]

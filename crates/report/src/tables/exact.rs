@@ -7,7 +7,7 @@ use punctual_bundle::exact::{DisabledSection, ExactDocument, ExactPair, Explaine
 use punctual_core::Nanos;
 
 /// Functions named beside a part.
-const NAMED: usize = 3;
+const NAMED_FUNCTIONS: usize = 3;
 
 fn in_micros(insn_ns: u32, instructions: u64) -> Cell {
     let ns = instructions.saturating_mul(insn_ns.into());
@@ -27,7 +27,7 @@ pub fn parts(document: &ExactDocument, sample: &ExplainedExactSample) -> Table {
     let most = sample.parts.iter().map(|part| part.instructions).max();
     let rows = sample.parts.iter().map(|part| {
         let share = part.instructions as f64 / sample.instructions.max(1) as f64;
-        let named = part.functions.iter().take(NAMED);
+        let named = part.functions.iter().take(NAMED_FUNCTIONS);
         let named = named.map(|(name, own)| format!("{} {}", plain(name), count(*own)));
         let named = named.collect::<Vec<_>>().join(", ");
         let strong =

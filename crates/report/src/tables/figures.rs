@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 const NAME: usize = 28;
 /// Series in a terminal; beyond it, those with the largest maxima.
-pub const SHOWN: usize = 32;
+pub const SHOWN_SERIES: usize = 32;
 
 /// A row of the table for a series.
 pub struct FigureRow<'a> {
@@ -21,7 +21,7 @@ pub struct FigureRow<'a> {
 /// coordinated omission, if they differ.
 pub fn table<'a>(title: impl Into<String>, series: impl Iterator<Item = FigureRow<'a>>) -> Table {
     let mut series: Vec<FigureRow<'_>> = series.collect();
-    if series.len() > SHOWN {
+    if series.len() > SHOWN_SERIES {
         series.sort_by_key(|row| std::cmp::Reverse(row.summary.max));
     }
     let summaries: Vec<&SeriesSummary> = series.iter().map(|row| row.summary).collect();
@@ -31,7 +31,7 @@ pub fn table<'a>(title: impl Into<String>, series: impl Iterator<Item = FigureRo
     let apart = summaries.iter().any(|s| s.overruns != s.skipped);
     let mut table = Table::new(title, columns(&shown, stated, apart))
         .rows(series.iter().map(|of| row(of, &shown, stated, apart)))
-        .shown(SHOWN, usize::MAX);
+        .shown(SHOWN_SERIES, usize::MAX);
     table.sortable = series.len() > 1;
     let mut needs: Vec<_> = summaries
         .iter()

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 const NAME: usize = 24;
 const BUSIEST: usize = 5;
 /// Tasks named for each CPU.
-const NAMED: usize = 3;
+const NAMED_TASKS: usize = 3;
 
 fn whole(document: &OccupancyDocument) -> i64 {
     document.covered.ended.saturating_sub(document.covered.began).max(1)
@@ -45,7 +45,7 @@ pub fn cpus(document: &OccupancyDocument) -> Table {
         Column::text("largest shares", 2).wide(),
     ];
     let rows = document.cpus.iter().map(|cpu| {
-        let tasks = cpu.tasks.iter().take(NAMED).map(|ran| {
+        let tasks = cpu.tasks.iter().take(NAMED_TASKS).map(|ran| {
             format!("{} {}", clipped(&ran.who, NAME, false), percent(share_of(ran.ns, whole)))
         });
         let parts = [("running", cpu.busy), ("unknown", cpu.unknown), ("sleeping", cpu.idle)];

@@ -6,7 +6,7 @@ use punctual_core::{BoundComparison, Requirement};
 
 const NAME: usize = 40;
 /// At most this many equal ones are listed in a group; the rest are counted.
-const LISTED: usize = 8;
+const LISTED_REQUIREMENTS: usize = 8;
 
 /// One requirement on one series.
 pub struct RequirementRow<'a> {
@@ -71,11 +71,11 @@ fn group_rows(group: &[&RequirementRow<'_>], verdict: VerdictWord) -> Vec<Vec<Ce
         let name = clipped(&nearest.series);
         return vec![row(nearest.result, &format!("all {}, worst: {name}", group.len()))];
     }
-    let listed = group.iter().take(LISTED);
+    let listed = group.iter().take(LISTED_REQUIREMENTS);
     let mut rows: Vec<Vec<Cell>> =
         listed.map(|stated| row(stated.result, &clipped(&stated.series))).collect();
-    if group.len() > LISTED {
-        let rest = format!("and {} more series", group.len() - LISTED);
+    if group.len() > LISTED_REQUIREMENTS {
+        let rest = format!("and {} more series", group.len() - LISTED_REQUIREMENTS);
         rows.push(row(&RequirementSummary { figure: None, ..group[0].result.clone() }, &rest));
     }
     rows

@@ -15,7 +15,7 @@ use punctual_core::Requirement;
 /// The width of the labels at the left.
 const LEFT: usize = 12;
 /// Requirements in the last lines of a log; further ones are counted.
-const LISTED: usize = 100;
+const LISTED_REQUIREMENTS: usize = 100;
 
 /// Verdict, figure, causes, and what to do: a line or a paragraph each.
 pub fn write(out: &mut TextPage, summary: &Summary, answer: &Answer) {
@@ -65,7 +65,7 @@ pub fn closing(summary: &Summary, options: &ShowOptions) -> String {
     let mut text = String::from("\n");
     let mut add = |line: &str| text += &format!("{}\n", plain(line));
     // The gravest are last, and none of these is omitted.
-    let more = all.len().saturating_sub(LISTED);
+    let more = all.len().saturating_sub(LISTED_REQUIREMENTS);
     if more > 0 {
         add(&format!("and {} (--json has them)", counted(more as u64, "further requirement")));
     }

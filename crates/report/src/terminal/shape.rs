@@ -3,7 +3,7 @@
 
 use super::paint::{TextPage, Tone};
 use crate::format;
-use crate::tables::figures::SHOWN;
+use crate::tables::figures::SHOWN_SERIES;
 use punctual_core::Nanos;
 use punctual_stats::{Distribution, PhaseView};
 use std::cmp::Reverse;
@@ -44,10 +44,10 @@ pub fn write(out: &mut TextPage, phases: &[PhaseView]) {
 /// Draws the distributions; those without samples are omitted.
 pub fn write_all(out: &mut TextPage, mut shapes: Vec<DistributionShape>) {
     shapes.retain(|shape| !shape.curve.is_empty());
-    let more = shapes.len().saturating_sub(SHOWN);
+    let more = shapes.len().saturating_sub(SHOWN_SERIES);
     if more > 0 {
         shapes.sort_by_key(|shape| Reverse(shape.curve.last().map(|(latency, _)| *latency)));
-        shapes.truncate(SHOWN);
+        shapes.truncate(SHOWN_SERIES);
     }
     let latencies =
         || shapes.iter().flat_map(|s| s.curve.iter().map(|(latency, _)| latency.ns().max(1)));

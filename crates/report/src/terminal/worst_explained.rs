@@ -8,7 +8,7 @@ use crate::sentence::explain::most;
 use crate::tables::{Cell, Column, Table};
 use punctual_explain::{Explained, Explanations};
 
-const LISTED: usize = 16;
+const LISTED_SAMPLES: usize = 16;
 /// Names are cut at this many columns.
 const NAME: usize = 40;
 
@@ -35,9 +35,9 @@ pub fn worst_explained(all: &Explanations, options: &ShowOptions) -> String {
         // The culprit is the answer: in little room, names are cut and shares hidden.
         Column::text("who", 0).at_most(name),
     ];
-    let rows = worst.iter().take(LISTED).map(|sample| row(sample, all));
+    let rows = worst.iter().take(LISTED_SAMPLES).map(|sample| row(sample, all));
     table::body(&mut out, &Table::new("worst", columns).rows(rows));
-    if let Some(more) = worst.len().checked_sub(LISTED).filter(|more| *more > 0) {
+    if let Some(more) = worst.len().checked_sub(LISTED_SAMPLES).filter(|more| *more > 0) {
         out.paragraph("  ", "  ", Tone::Faint, &format!("and {} more series", count(more as u64)));
     }
     let missed = all.series.iter().fold(0u64, |sum, series| sum.saturating_add(series.missed()));

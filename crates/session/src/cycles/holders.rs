@@ -7,8 +7,8 @@ use punctual_core::{Cell, Column, Nanos, Table};
 use std::collections::BTreeMap;
 
 /// The maximum number of distinguished holders, and of shown ones.
-const MOST: usize = 256;
-const SHOWN: usize = 10;
+const MAX_HOLDERS: usize = 256;
+const SHOWN_HOLDERS: usize = 10;
 
 /// The threads that held locks, with the evidence.
 #[derive(Default)]
@@ -32,7 +32,7 @@ impl Holders {
     pub fn add(&mut self, cycle: &Cycle) {
         let Some(holder) = cycle.holder else { return };
         let key = (holder.tid, holder.evidence);
-        if self.all.len() >= MOST && !self.all.contains_key(&key) {
+        if self.all.len() >= MAX_HOLDERS && !self.all.contains_key(&key) {
             return;
         }
         let held = self.all.entry(key).or_insert_with(|| HolderCost {
@@ -75,7 +75,7 @@ impl Holders {
                 Column::new("longest in a cycle", "ns"),
                 Column::new("longest response", "ns"),
             ],
-            rows: all.iter().take(SHOWN).map(row).collect(),
+            rows: all.iter().take(SHOWN_HOLDERS).map(row).collect(),
         })
     }
 }

@@ -106,7 +106,7 @@ fn error_tracepoints(enabled: &str, exists: &dyn Fn(&str) -> bool) -> Vec<NamedT
     let mut all: Vec<_> = enabled.lines().filter_map(name).map(of).collect();
     all.sort();
     all.dedup();
-    all.truncate(NamedTracepoint::MOST);
+    all.truncate(NamedTracepoint::MAX);
     all
 }
 

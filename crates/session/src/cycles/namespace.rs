@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::fs;
 
 /// The maximum number of cached threads.
-const MOST: usize = 1_024;
+const MAX_CACHED_THREADS: usize = 1_024;
 
 /// The mapping from ids in a namespace to global ones.
 #[derive(Default)]
@@ -23,7 +23,7 @@ impl NamespaceIds {
         let Some(holder) = cycle.holder.as_mut().filter(|holder| holder.in_namespace) else {
             return;
         };
-        if self.known.len() >= MOST {
+        if self.known.len() >= MAX_CACHED_THREADS {
             self.known.clear();
         }
         let inside = holder.tid;

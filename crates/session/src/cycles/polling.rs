@@ -17,14 +17,14 @@ pub const POLL: &str = "poll";
 /// The name of the measure with the table of all threads.
 const THREADS: &str = "threads";
 /// Gaps of a thread that are kept until it is known whether it polls.
-const KEPT: usize = 1 << 14;
+const KEPT_GAPS: usize = 1 << 14;
 /// The time after which a running thread is classified: a program may compute for seconds before
 /// its first wait.
 const LONG: Nanos = Nanos::from_secs(10);
 /// Gaps closer than this are joined: between an interrupt and its softirq there is no event.
 const JOINED: Nanos = Nanos(1_000);
 /// The maximum number of followed threads, and of distinguished tasks.
-const MOST: usize = 512;
+const MAX_FOLLOWED: usize = 512;
 const CULPRITS: usize = 256;
 
 /// The threads of a program that may poll, and the time of all its threads by state.
@@ -73,7 +73,7 @@ impl Polling {
         facts: impl Fn(u32) -> CycleThreadFacts,
     ) {
         for gap in gaps {
-            if self.threads.len() >= MOST && !self.threads.contains_key(&gap.tid) {
+            if self.threads.len() >= MAX_FOLLOWED && !self.threads.contains_key(&gap.tid) {
                 continue;
             }
             let new = || Poller::new(gap.tid, gap.begin, facts(gap.tid));
@@ -95,7 +95,7 @@ impl Polling {
     pub fn spent(&mut self, all: Vec<(u32, ThreadTimes)>, name: impl Fn(u32) -> Option<String>) {
         for (tid, times) in all {
             let known = self.times.get(&tid).map(|(name, _)| name.clone());
-            if known.is_some() || self.times.len() < MOST {
+            if known.is_some() || self.times.len() < MAX_FOLLOWED {
                 let name = name(tid).or(known).unwrap_or_else(|| "thread".to_owned());
                 self.times.insert(tid, (name, times));
             }
@@ -107,7 +107,7 @@ impl Polling {
     pub fn ripe(&self, now: MonotonicNs, over: Option<Option<u32>>) -> Vec<(u32, String)> {
         let is_over = |tid: u32| over.is_some_and(|of| of.is_none_or(|of| of == tid));
         let ripe = self.threads.values().filter(|one| {
-            let enough = now - one.since >= LONG || one.kept.len() >= KEPT / 2;
+            let enough = now - one.since >= LONG || one.kept.len() >= KEPT_GAPS / 2;
             one.begun.is_none() && (enough || is_over(one.tid))
         });
         let polls = |one: &Poller| {
@@ -282,7 +282,7 @@ impl Poller {
     fn take(&mut self, gap: &Gap) {
         match &mut self.begun {
             Some(begun) => begun.take(gap),
-            None if self.kept.len() < KEPT => self.kept.push(*gap),
+            None if self.kept.len() < KEPT_GAPS => self.kept.push(*gap),
             None => self.lost += 1,
         }
     }

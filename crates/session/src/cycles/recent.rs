@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 /// The number of kept seconds, and the maximum number of tasks and of causes of each.
 const SECONDS: usize = 60;
-const MOST: usize = 256;
+const MAX_SUMS: usize = 256;
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Who {
@@ -24,9 +24,9 @@ pub struct RecentSums {
 }
 
 /// The thread's own execution is no delay.
-const OWN: [CauseKind; 2] = [CauseKind::OwnExecution, CauseKind::SystemCall];
+const OWN_CAUSES: [CauseKind; 2] = [CauseKind::OwnExecution, CauseKind::SystemCall];
 /// Causes in which another task ran: that task is the culprit, as far as known.
-const OTHERS: [CauseKind; 4] =
+const OTHER_TASK_CAUSES: [CauseKind; 4] =
     [CauseKind::Preempted, CauseKind::Runqueue, CauseKind::NonPreemptible, CauseKind::Throttled];
 
 impl RecentSums {
@@ -42,9 +42,9 @@ impl RecentSums {
         if let Some(culprit) = cycle.culprit {
             count(sums, Who::Task(culprit.name), culprit.time);
         }
-        for part in MAIN_PARTS.iter().filter(|part| !OWN.contains(part)) {
+        for part in MAIN_PARTS.iter().filter(|part| !OWN_CAUSES.contains(part)) {
             let mut time = split.of(*part);
-            if OTHERS.contains(part) {
+            if OTHER_TASK_CAUSES.contains(part) {
                 let known = of_task.min(time);
                 (of_task, time) = (of_task - known, time - known);
             }
@@ -82,7 +82,7 @@ fn is_old(at: i64, now: i64) -> bool {
 }
 
 fn count(sums: &mut SecondSums, who: Who, time: Nanos) {
-    if time > Nanos::ZERO && (sums.len() < MOST || sums.contains_key(&who)) {
+    if time > Nanos::ZERO && (sums.len() < MAX_SUMS || sums.contains_key(&who)) {
         let sum = sums.entry(who).or_default();
         *sum = (sum.0 + time, sum.1 + 1);
     }
@@ -137,6 +137,6 @@ mod tests {
                 Some(CycleCulprit { tid: 9, name: task, time: Nanos(1), behind: Nanos(1) });
             recent.add(&one);
         }
-        assert_eq!(recent.seconds[0].1.len(), MOST);
+        assert_eq!(recent.seconds[0].1.len(), MAX_SUMS);
     }
 }

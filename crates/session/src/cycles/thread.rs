@@ -22,25 +22,25 @@ use punctual_core::{
 };
 use punctual_explain::cycles::lint::HostFacts;
 use punctual_explain::cycles::{
-    Begins, CallNames, CandidateWait, Constraint, CycleFollower, Inferred, LEAST, MeasuredCycle,
-    NotEnded, infer,
+    Begins, CallNames, CandidateWait, Constraint, CycleFollower, Inferred, MIN_WAITS,
+    MeasuredCycle, NotEnded, infer,
 };
 use punctual_stats::SeriesView;
 use std::collections::BTreeMap;
 
 /// Waits seen before a thread's cycles are inferred, and the maximum kept for that.
-const ENOUGH: usize = 200;
-const MOST: usize = 4_096;
+const LEARNED_WAITS: usize = 200;
+const MAX_LEARNED_WAITS: usize = 4_096;
 /// After this time fewer are enough.
 const LONG: Nanos = Nanos::SECOND;
-const FEW: usize = 2 * LEAST;
+const FEW: usize = 2 * MIN_WAITS;
 /// Checkpoints between two reads of the settings: threads may change them after they began.
 const REREAD: u64 = 10;
 const CULPRITS: usize = 256;
 /// Bits of a wait(2) status: the signal that ended the thread.
 const SIGNALLED: u32 = 0x7f;
 /// From this delay on, the name of a task that no event shows is looked up.
-const NAMED: Nanos = Nanos::from_micros(100);
+const NAMED_FROM: Nanos = Nanos::from_micros(100);
 
 /// A thread of the program.
 pub struct CycleThread {
@@ -267,7 +267,7 @@ impl CycleThread {
 
     fn take(&mut self, measured: &MeasuredCycle) {
         let mut measured = *measured;
-        if let Some(likely) = measured.cycle.likely.as_mut().filter(|one| one.time >= NAMED) {
+        if let Some(likely) = measured.cycle.likely.as_mut().filter(|one| one.time >= NAMED_FROM) {
             likely.name = task_name(likely.tid).unwrap_or_default();
         }
         let measured = &measured;
@@ -330,7 +330,7 @@ impl CycleThread {
     ) -> Option<Option<Inferred>> {
         let now = source.now();
         let CycleThreadState::Learning { waits, looked_at } = &mut self.state else { return None };
-        let enough = waits.len() >= ENOUGH && waits.len() >= 2 * *looked_at;
+        let enough = waits.len() >= LEARNED_WAITS && waits.len() >= 2 * *looked_at;
         let long = waits.len() >= FEW && now - self.since >= LONG && waits.len() >= 2 * *looked_at;
         if !(enough || long || ended) {
             return None;
@@ -338,7 +338,7 @@ impl CycleThread {
         *looked_at = waits.len();
         let of = |waits: &[Cycle]| infer(waits, Constraint { kind }, calls);
         // A recording may deliver all waits at once; the first ones may still be uniform.
-        let inferred = of(waits).or_else(|seen| match waits.get(..ENOUGH) {
+        let inferred = of(waits).or_else(|seen| match waits.get(..LEARNED_WAITS) {
             Some(first) => of(first).map_err(|_| seen),
             None => Err(seen),
         });
@@ -359,7 +359,7 @@ impl CycleThread {
                 }
                 Some(Some(inferred))
             }
-            Err(seen) if ended || waits.len() >= MOST => {
+            Err(seen) if ended || waits.len() >= MAX_LEARNED_WAITS => {
                 let waits = waits.len();
                 self.state = CycleThreadState::Other { seen, waits };
                 self.worst_cycles = WorstCycles::default();

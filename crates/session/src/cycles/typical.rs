@@ -4,7 +4,7 @@ use punctual_core::cycle::Cycle;
 use punctual_core::{Cell, Column, MAIN_PARTS, Nanos, Split, Table};
 
 /// The number of cycles whose median is the typical one.
-const KEPT: usize = 64;
+const KEPT_CYCLES: usize = 64;
 
 /// Some equally spaced cycles, and the longest.
 #[derive(Default)]
@@ -26,7 +26,7 @@ impl TypicalCycles {
         if !is_one {
             return;
         }
-        if self.some.len() == KEPT {
+        if self.some.len() == KEPT_CYCLES {
             let mut number = 0;
             self.some.retain(|_| {
                 number += 1;
@@ -91,7 +91,11 @@ mod tests {
             one.again = one.release + time;
             of.add(&one);
         }
-        assert!(of.some.len() > KEPT / 2 && of.some.len() <= KEPT, "{}", of.some.len());
+        assert!(
+            of.some.len() > KEPT_CYCLES / 2 && of.some.len() <= KEPT_CYCLES,
+            "{}",
+            of.some.len()
+        );
         let typical = of.typical().unwrap().response_time();
         assert!((Nanos(130_000)..Nanos(170_000)).contains(&typical), "{typical}");
         let table = of.table().unwrap();

@@ -19,9 +19,9 @@ use std::collections::BTreeMap;
 /// The phase of a bundle that a trace was made into.
 pub const TRACE_PHASE: &str = "trace";
 /// Moments that are explained unless a number is asked for.
-const USUAL: usize = 20;
+const DEFAULT_MOMENTS: usize = 20;
 /// Threads that are listed where none has the name that is asked for.
-const LISTED: usize = 20;
+const LISTED_THREADS: usize = 20;
 /// Threads that are counted for that.
 const THREADS: usize = 1 << 16;
 /// This long before the end of a marked sample the start of its timer is looked for.
@@ -75,7 +75,7 @@ pub fn explain(
     }
     let Some(first) = chosen.first() else { return none_found(wanted) };
     let (source, all) = (first.source, chosen.len());
-    chosen.truncate(wanted.worst.unwrap_or(USUAL));
+    chosen.truncate(wanted.worst.unwrap_or(DEFAULT_MOMENTS));
     let mut message =
         format!("explained: {} of {all} moments, {}", chosen.len(), source.found_by());
     if source == MomentSource::WakeUp {
@@ -178,7 +178,7 @@ fn no_thread(name: &str, opened: &OpenedRecording<'_>) -> String {
     let mut seen: Vec<_> = seen.into_iter().collect();
     seen.sort_by_key(|(tid, (real_time, count))| (!real_time, Reverse(*count), *tid));
     let all = seen.iter().map(|(tid, _)| format!("{} ({})", names.task(*tid), tid.0));
-    let shown: Vec<String> = all.take(LISTED).collect();
+    let shown: Vec<String> = all.take(LISTED_THREADS).collect();
     let more = seen.len().saturating_sub(shown.len());
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     let shown = if shown.is_empty() { "none".to_owned() } else { shown.join(", ") };

@@ -34,7 +34,7 @@ const LATEST: Duration = Duration::from_millis(10);
 const TICK: Duration = Duration::from_millis(100);
 /// The directory of the recorders in the bundle meanwhile.
 const DIRECTORY: &str = "calibration";
-const LISTED: usize = 64;
+const LISTED_EVENTS: usize = 64;
 
 /// The message during the wait.
 pub const PREPARING: &str =
@@ -159,7 +159,7 @@ fn program_times(programs: Vec<RunTime>, span: Nanos) -> ProgramTimes {
     });
     let mut programs: Vec<ProgramTime> = ran.collect();
     programs.sort_by_key(|of| std::cmp::Reverse(of.total_ns));
-    programs.truncate(LISTED);
+    programs.truncate(LISTED_EVENTS);
     ProgramTimes { span_ns: span.ns(), runs, total_ns, programs }
 }
 

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 /// Tracepoints that are listed, those with the most records.
-const LISTED: usize = 12;
+const LISTED_TRACEPOINTS: usize = 12;
 
 /// The groups of which a question needs all, and the word of `punctual recipe --for`.
 const QUESTIONS: [(&[Group], &str, &str); 2] = [
@@ -36,8 +36,9 @@ pub(super) fn of(
 ) -> Nothing {
     let mut counts: Vec<(&String, &u64)> = counts.iter().filter(|(_, count)| **count > 0).collect();
     counts.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
-    let more = counts.len().saturating_sub(LISTED);
-    let shown = counts.iter().take(LISTED).map(|(name, count)| format!("{count} {name}"));
+    let more = counts.len().saturating_sub(LISTED_TRACEPOINTS);
+    let shown =
+        counts.iter().take(LISTED_TRACEPOINTS).map(|(name, count)| format!("{count} {name}"));
     let groups = recorded.groups.iter().map(|group| format!("the group {}", group.word()));
     let has: Vec<String> = if counts.is_empty() { groups.collect() } else { shown.collect() };
     let has = match (has.is_empty(), more) {

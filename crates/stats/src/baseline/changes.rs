@@ -2,7 +2,7 @@
 //! returned.
 
 use super::effect::{chance_of_above, median};
-use super::{LEAST, LevelStep, NewestJudgement, RunFigures, RunJudgement, leap, news, shift};
+use super::{LevelStep, MIN_RUNS, NewestJudgement, RunFigures, RunJudgement, leap, news, shift};
 use std::ops::Range;
 
 /// Numbers of newest runs by which a return is tested.
@@ -31,7 +31,7 @@ impl RunChanges {
         let begin_of = |place: usize| open.iter().find(|(of, _)| *of == place).map(|(_, at)| *at);
         for (place, at) in std::mem::take(&mut self.open) {
             let is_over = begin_of(place).is_none_or(|begin| begin > at);
-            if is_over && run - at >= LEAST {
+            if is_over && run - at >= MIN_RUNS {
                 self.over.push((place, at..run));
             }
         }
@@ -42,8 +42,8 @@ impl RunChanges {
     pub fn judge(&mut self, figures: &[RunFigures]) -> RunJudgement {
         let runs = figures.iter().map(|figure| figure.values.len()).max().unwrap_or(0);
         let known = self.known(figures, runs);
-        if known.worse.is_empty() && (runs <= LEAST || figures.is_empty()) {
-            return RunJudgement::TooFew((LEAST + 1).saturating_sub(runs).max(1));
+        if known.worse.is_empty() && (runs <= MIN_RUNS || figures.is_empty()) {
+            return RunJudgement::TooFew((MIN_RUNS + 1).saturating_sub(runs).max(1));
         }
         let open = known.worse.iter().map(|step| (step.figure, step.at)).collect();
         self.found_in(runs.saturating_sub(1), open);
@@ -67,7 +67,7 @@ impl RunChanges {
         open.iter()
             .filter(|(place, at)| !has_returned(&masked[*place], *at))
             .for_each(|(f, at)| add(*f, *at));
-        if runs <= LEAST {
+        if runs <= MIN_RUNS {
             return known;
         }
         // A figure with an open change or a return in this run is not tested again.

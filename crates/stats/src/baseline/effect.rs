@@ -1,7 +1,7 @@
 //! The distance of one level from another, and the smallest step that a history can show.
 
 use super::scan::{Scored, above, bursts, news_of};
-use super::{LEAST, OF_LEVELS, ORDERS, RunFigures, SEED, WITHIN};
+use super::{DETECTION_RUNS, MIN_RUNS, OF_LEVELS, ORDERS, RunFigures, SEED};
 use crate::probability::{normal, normal_upper};
 use crate::{Random, median_of_sorted};
 
@@ -83,14 +83,14 @@ pub fn smallest_step(figures: &[RunFigures], place: usize) -> Option<f64> {
     let figure = figures.get(place)?;
     let known: Vec<f64> =
         figure.values.iter().copied().flatten().filter(|value| value.is_finite()).collect();
-    if known.len() < LEAST || figure.values.len() < LEAST {
+    if known.len() < MIN_RUNS || figure.values.len() < MIN_RUNS {
         return None;
     }
     let mut random = Random::seeded(SEED);
     let bursts = bursts(&figure.values);
     let needed = Scored::of(figures).orders(ORDERS, &mut random).needed(OF_LEVELS);
     let draws: Vec<Vec<f64>> = (0..DRAWS)
-        .map(|_| (0..WITHIN).map(|_| known[random.below(known.len())]).collect())
+        .map(|_| (0..DETECTION_RUNS).map(|_| known[random.below(known.len())]).collect())
         .collect();
     let notices = |draw: &Vec<f64>, step: f64| {
         let mut values: Vec<Option<f64>> = known.iter().copied().map(Some).collect();

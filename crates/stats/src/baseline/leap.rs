@@ -4,7 +4,7 @@
 //! 1/(n + 1), and the newest k of n + k are the k highest with k! n!/(n + k)!. They decide if that
 //! is within the share of the false alarm rate for leaps.
 
-use super::{FALSE_ALARMS, LEAST, OF_LEAPS, RunFigures, scan};
+use super::{FALSE_ALARMS, MIN_RUNS, OF_LEAPS, RunFigures, scan};
 
 /// A figure whose newest runs are outside of everything before, by more than any two consecutive
 /// runs differed.
@@ -41,11 +41,11 @@ pub fn leaps(figures: &[RunFigures]) -> (Vec<(usize, usize)>, Vec<Leap>) {
 /// the false alarm rate.
 pub fn needed(before: usize, part: f64) -> usize {
     let mut chance = 1.0;
-    let as_rare = (1..=LEAST).find(|newest| {
+    let as_rare = (1..=MIN_RUNS).find(|newest| {
         chance *= *newest as f64 / (before + newest) as f64;
         *newest > 1 && chance <= FALSE_ALARMS * OF_LEAPS * part
     });
-    as_rare.unwrap_or(LEAST)
+    as_rare.unwrap_or(MIN_RUNS)
 }
 
 /// The leap of a figure, and the number of consecutive runs with it.
@@ -57,9 +57,9 @@ fn leap(figure: &RunFigures, place: usize) -> Option<(Leap, usize)> {
         .filter_map(|(run, value)| Some((run, (*value)?)))
         .collect();
     let values: Vec<f64> = known.iter().map(|(_, value)| *value).collect();
-    let is_whole = figure.values.len() >= LEAST && figure.values.last()?.is_some();
-    for newest in (1..=LEAST).filter(|_| is_whole) {
-        let count = values.len().checked_sub(newest).filter(|count| *count >= LEAST)?;
+    let is_whole = figure.values.len() >= MIN_RUNS && figure.values.last()?.is_some();
+    for newest in (1..=MIN_RUNS).filter(|_| is_whole) {
+        let count = values.len().checked_sub(newest).filter(|count| *count >= MIN_RUNS)?;
         let (before, after) = values.split_at(count);
         // Consecutive runs: none between them lacks the figure.
         if figure.values.len() - known[count].0 != newest {

@@ -1,6 +1,6 @@
 //! Converts the records of runs to figures, and the results back.
 
-use super::{LEAST, Leap, LevelStep, RunChanges, RunFigures, RunJudgement, smallest_step};
+use super::{Leap, LevelStep, MIN_RUNS, RunChanges, RunFigures, RunJudgement, smallest_step};
 use punctual_bundle::baseline::{
     BaselineRun, FoundChange, HeldAgainst, KeptFigure, LeapingFigure, SmallestStep, WorseFigure,
 };
@@ -92,7 +92,7 @@ pub fn hold(before: &[BaselineRun], this: &BaselineRun) -> HeldAgainst {
     match changes_before(before, &figures).judge(&figures) {
         // Without any figure, no more runs are needed and nothing is met.
         RunJudgement::TooFew(_) => {
-            held.missing = (LEAST.saturating_sub(before.len())).max(1) as u64
+            held.missing = (MIN_RUNS.saturating_sub(before.len())).max(1) as u64
         }
         RunJudgement::Known(known) => {
             held.worse = known.worse.iter().map(|step| worse(&runs, &figures, step)).collect();
@@ -125,7 +125,7 @@ fn changes_before(before: &[BaselineRun], figures: &[RunFigures]) -> RunChanges 
                 let open = found.iter().take(MOST_FIGURES).filter_map(place).collect();
                 changes.found_in(number, open);
             }
-            None if number >= LEAST && before.len() - number <= JUDGED_AGAIN => {
+            None if number >= MIN_RUNS && before.len() - number <= JUDGED_AGAIN => {
                 let until = |figure: &RunFigures| RunFigures {
                     values: figure.values[..=number].to_vec(),
                     ..figure.clone()

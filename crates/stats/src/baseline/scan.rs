@@ -1,7 +1,7 @@
 //! The evidence for a new level, over all figures and all numbers of newest runs.
 
 use super::bursts::burst;
-use super::{LEAST, RunFigures, WITHIN};
+use super::{DETECTION_RUNS, MIN_RUNS, RunFigures};
 use crate::Random;
 use crate::probability::{normal, normal_upper};
 use std::ops::Range;
@@ -68,7 +68,7 @@ impl Scored {
         let parts = (0..figures.len()).flat_map(|place| parts(figures, place, &watched)).collect();
         let windows: Vec<usize> = watched.iter().map(|(window, _)| *window).collect();
         // The newest runs may be a new level: bursts are estimated from earlier ones.
-        let old = |window: usize| runs.saturating_sub(window.max(WITHIN));
+        let old = |window: usize| runs.saturating_sub(window.max(DETECTION_RUNS));
         let of_figure = |figure: &RunFigures| -> Vec<f64> {
             let before = |window: usize| &figure.values[..old(window).min(figure.values.len())];
             windows.iter().map(|window| burst(before(*window), *window)).collect()
@@ -150,7 +150,7 @@ pub fn bursts(values: &[Option<f64>]) -> Vec<f64> {
 }
 
 fn windows(runs: usize) -> Vec<(usize, f64)> {
-    WINDOWS.iter().copied().filter(|(window, _)| window + LEAST <= runs).collect()
+    WINDOWS.iter().copied().filter(|(window, _)| window + MIN_RUNS <= runs).collect()
 }
 
 /// The logarithms of the shares of one figure's windows.
@@ -266,20 +266,21 @@ pub fn above(values: &[Option<f64>], at: usize) -> f64 {
 pub fn began(values: &[Option<f64>]) -> usize {
     let scores = scores(values);
     let (mut sum, mut best) = (0.0, (values.len(), f64::NEG_INFINITY));
-    for at in (LEAST..values.len()).rev() {
+    for at in (MIN_RUNS..values.len()).rev() {
         sum += scores[at];
         let size = sum / deviation(values.len() - at, values.len());
         if size > best.1 {
             best = (at, size);
         }
     }
-    nearest(values, best.0, LEAST..values.len())
+    nearest(values, best.0, MIN_RUNS..values.len())
 }
 
 /// The index near `to`, within a range, that minimises the distances from the medians of both
 /// sides.
 fn nearest(values: &[Option<f64>], to: usize, within: Range<usize>) -> usize {
-    let near = to.saturating_sub(WITHIN).max(within.start)..(to + WITHIN).min(within.end);
+    let near =
+        to.saturating_sub(DETECTION_RUNS).max(within.start)..(to + DETECTION_RUNS).min(within.end);
     let distances = |at: usize| distance(&values[..at]) + distance(&values[at..]);
     near.min_by(|a, b| distances(*a).total_cmp(&distances(*b))).unwrap_or(to)
 }

@@ -1,6 +1,6 @@
 //! Histories with known truth, for the table of docs/notes/error-rates.md and the tests.
 
-use super::{LEAST, RunChanges, RunFigures, RunJudgement, WITHIN, judge};
+use super::{DETECTION_RUNS, MIN_RUNS, RunChanges, RunFigures, RunJudgement, judge};
 use crate::Random;
 use crate::probability::normal_upper;
 
@@ -73,14 +73,14 @@ pub fn simulate(
     for _ in 0..histories {
         let mut rows = SimulatedRows { noise: &machine.noise, place: 0, random: &mut random };
         let mut all: Vec<Vec<f64>> = (0..machine.runs).map(|_| rows.next()).collect();
-        for judged in ((LEAST + 1)..=machine.runs).step_by(every) {
+        for judged in ((MIN_RUNS + 1)..=machine.runs).step_by(every) {
             total.judged += 1;
             let is_worse = judge(&figures(&all[..judged])).is_worse();
             total.false_alarms += usize::from(is_worse);
         }
         let factor = (machine.step * deviation(&all)).exp();
         total.steps += 1;
-        for _ in 0..WITHIN {
+        for _ in 0..DETECTION_RUNS {
             let mut row = rows.next();
             row[1] *= factor;
             all.push(row);
@@ -112,7 +112,7 @@ pub fn quiet(noise: &SimulatedNoise, histories: usize, runs: usize, seed: u64) -
         let mut rows = SimulatedRows { noise, place: 0, random: &mut random };
         let all: Vec<Vec<f64>> = (0..runs).map(|_| rows.next()).collect();
         let (mut changes, mut was) = (RunChanges::default(), 0);
-        for end in (LEAST + 1)..=runs {
+        for end in (MIN_RUNS + 1)..=runs {
             let RunJudgement::Known(known) = changes.judge(&figures(&all[..end])) else { continue };
             total.judged += 1;
             total.red += usize::from(!known.worse.is_empty());

@@ -22,8 +22,8 @@ fn quiet(count: usize) -> Vec<f64> {
 
 #[test]
 fn too_few_runs_report_how_many_more_are_needed() {
-    assert_eq!(judge(&[]), RunJudgement::TooFew(LEAST + 1));
-    let mut runs = quiet(LEAST - 2);
+    assert_eq!(judge(&[]), RunJudgement::TooFew(MIN_RUNS + 1));
+    let mut runs = quiet(MIN_RUNS - 2);
     runs.push(1e9);
     assert_eq!(judge(&[figure(&runs)]), RunJudgement::TooFew(2));
 }

@@ -7,9 +7,9 @@ use punctual_bundle::{Phase, Series};
 use std::collections::{HashMap, HashSet};
 
 /// The maximum number of pairs proposed.
-const PROPOSED: usize = 64;
+const MAX_PROPOSED_PAIRS: usize = 64;
 /// The maximum number of names listed in a message.
-const LISTED: usize = 5;
+const LISTED_NAMES: usize = 5;
 
 /// The result of pairing.
 #[derive(Debug, Default)]
@@ -191,7 +191,7 @@ fn proposal(
     };
     let pairs = of_a_phase(of_first, one).into_iter().zip(of_a_phase(of_other, two));
     let options: Vec<String> = pairs
-        .take(PROPOSED)
+        .take(MAX_PROPOSED_PAIRS)
         .map(|(a, b)| format!("--match '{}'", format!("{a}={b}").replace('\'', "'\\''")))
         .collect();
     (!options.is_empty()).then(|| options.join(" "))
@@ -199,7 +199,7 @@ fn proposal(
 
 /// A few names for a message.
 fn list(names: &[SideSeries]) -> String {
-    let few: Vec<&str> = names.iter().take(LISTED).map(|of| of.name.as_str()).collect();
+    let few: Vec<&str> = names.iter().take(LISTED_NAMES).map(|of| of.name.as_str()).collect();
     match names.len() {
         0 => "none".to_owned(),
         n if n > few.len() => format!("{} and {} more", few.join(", "), n - few.len()),

@@ -10,7 +10,7 @@ use super::spec::Strategy;
 use std::convert::Infallible;
 
 /// The maximum number of trials of every method.
-const MOST: usize = 2_000;
+const MAX_TRIALS: usize = 2_000;
 /// The longest ordinary cause.
 const ORDINARY: u64 = 20_000;
 const NEEDLE: u64 = 100_000;
@@ -28,7 +28,7 @@ enum SimulatedWorld {
 }
 
 /// The number of own loads in the second.
-const OWN: usize = 6;
+const OWN_LOADS: usize = 6;
 
 impl SimulatedWorld {
     /// The input that shows each needle in full.
@@ -69,12 +69,12 @@ impl SimulatedWorld {
         let loads: Vec<LoadChoice> = match self {
             SimulatedWorld::Wide => (0..300).map(|load| choice(1 + load % 6, false)).collect(),
             SimulatedWorld::Own => {
-                (0..42).map(|load| choice([1, 17, 1][load % 3], load < OWN)).collect()
+                (0..42).map(|load| choice([1, 17, 1][load % 3], load < OWN_LOADS)).collect()
             }
         };
         let (thorough, lives_ms) = match self {
             SimulatedWorld::Wide => (0, &LIVES_MS[..1]),
-            SimulatedWorld::Own => (2 * OWN, &LIVES_MS[..]),
+            SimulatedWorld::Own => (2 * OWN_LOADS, &LIVES_MS[..]),
         };
         Space { loads, thorough, lives_ms, shift_us: 1_000 }
     }
@@ -98,12 +98,12 @@ impl Landscape {
         let mut places = match world {
             // The first is a load with parameters.
             SimulatedWorld::Wide => vec![random.below(loads / 6) * 6 + 5],
-            SimulatedWorld::Own => vec![random.below(OWN / 3) * 3 + 1],
+            SimulatedWorld::Own => vec![random.below(OWN_LOADS / 3) * 3 + 1],
         };
         while places.len() < NEEDLES + 1 {
             // The loads of the pair are own loads of that world, too.
             let below = match (world, places.len()) {
-                (SimulatedWorld::Own, 1 | 2) => OWN,
+                (SimulatedWorld::Own, 1 | 2) => OWN_LOADS,
                 _ => loads,
             };
             let place = random.below(below);
@@ -203,7 +203,7 @@ type FoundTrial = [Option<usize>; NEEDLES];
 
 fn searched(world: SimulatedWorld, seed: u32) -> FoundTrial {
     let space = world.space();
-    let mut landscape = Landscape::new(world, seed.into(), MOST);
+    let mut landscape = Landscape::new(world, seed.into(), MAX_TRIALS);
     let mut search = HuntSearch::new(&space, seed, Strategy::Search);
     while search.step(&mut landscape) == Ok(true) {}
     landscape.found
@@ -211,7 +211,7 @@ fn searched(world: SimulatedWorld, seed: u32) -> FoundTrial {
 
 fn by_chance(world: SimulatedWorld, seed: u32) -> FoundTrial {
     let space = world.space();
-    let mut landscape = Landscape::new(world, seed.into(), MOST);
+    let mut landscape = Landscape::new(world, seed.into(), MAX_TRIALS);
     let mut random = SplitMix64::new(u64::from(seed) ^ 0x7261_6e64);
     loop {
         let batch: Vec<Input> = (0..BATCH).map(|_| space.random(&mut random)).collect();
@@ -223,7 +223,7 @@ fn by_chance(world: SimulatedWorld, seed: u32) -> FoundTrial {
 
 /// Every load alone, for the longest time, with one seed after the other.
 fn each_alone(world: SimulatedWorld, seed: u32) -> FoundTrial {
-    let mut landscape = Landscape::new(world, seed.into(), MOST);
+    let mut landscape = Landscape::new(world, seed.into(), MAX_TRIALS);
     for round in 0.. {
         for load in 0..world.space().loads.len() {
             let mut input = Input::simple(load..load + 1, round + 1);
@@ -247,7 +247,7 @@ fn medians(
 ) -> [usize; NEEDLES] {
     let all: Vec<FoundTrial> = seeds.map(|seed| method(world, seed)).collect();
     std::array::from_fn(|needle| {
-        let mut trials: Vec<usize> = all.iter().map(|f| f[needle].unwrap_or(MOST)).collect();
+        let mut trials: Vec<usize> = all.iter().map(|f| f[needle].unwrap_or(MAX_TRIALS)).collect();
         trials.sort_unstable();
         trials[trials.len() / 2]
     })
@@ -261,7 +261,7 @@ fn compared(world: SimulatedWorld, seeds: std::ops::Range<u32>) -> ([[usize; NEE
         .to_owned();
     for (needle, what) in world.needles().iter().enumerate() {
         let cells = all.map(|medians| match medians[needle] {
-            MOST => format!("not in {MOST}"),
+            MAX_TRIALS => format!("not in {MAX_TRIALS}"),
             trials => trials.to_string(),
         });
         table += &format!("| {what} | {} |\n", cells.join(" | "));
@@ -273,7 +273,8 @@ fn compared(world: SimulatedWorld, seeds: std::ops::Range<u32>) -> ([[usize; NEE
 fn a_search_finds_needles_in_fewer_trials_than_chance() {
     for world in [SimulatedWorld::Wide, SimulatedWorld::Own] {
         let (all, table) = compared(world, 1..4);
-        let found = |method: usize| all[method].iter().filter(|trials| **trials < MOST).count();
+        let found =
+            |method: usize| all[method].iter().filter(|trials| **trials < MAX_TRIALS).count();
         assert!(found(0) >= found(1) && found(1) > found(2), "{table}");
         let sum = |method: usize| all[method].iter().sum::<usize>();
         assert!(sum(0) < sum(1), "{table}");
@@ -322,9 +323,12 @@ impl Trials for Short {
 fn an_interrupted_batch_counts_its_completed_trials() {
     let space = SimulatedWorld::Wide.space();
     let mut short = HuntSearch::new(&space, 3, Strategy::Search);
-    assert_eq!(short.step(&mut Short(Landscape::new(SimulatedWorld::Wide, 3, MOST))), Ok(false));
+    assert_eq!(
+        short.step(&mut Short(Landscape::new(SimulatedWorld::Wide, 3, MAX_TRIALS))),
+        Ok(false)
+    );
     let mut whole = HuntSearch::new(&space, 3, Strategy::Search);
-    assert_eq!(whole.step(&mut Landscape::new(SimulatedWorld::Wide, 3, MOST)), Ok(true));
+    assert_eq!(whole.step(&mut Landscape::new(SimulatedWorld::Wide, 3, MAX_TRIALS)), Ok(true));
     assert_eq!((short.tried.len(), whole.tried.len()), (3, BATCH));
     assert_eq!(short.tried[..], whole.tried[..3]);
 }

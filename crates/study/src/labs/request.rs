@@ -16,7 +16,7 @@ use std::time::Duration;
 /// The assumed memory of an unknown system: everything fits.
 const ANY_MEMORY: u64 = 1 << 50;
 /// Cells whose errors are shown; the same error is often in all of them.
-const SHOWN: usize = 2;
+const SHOWN_ERRORS: usize = 2;
 
 /// Options that override the file.
 #[derive(Default)]
@@ -71,9 +71,9 @@ pub fn checked(
     if bad.is_empty() {
         return Ok(good);
     }
-    let more = bad.len().saturating_sub(SHOWN);
+    let more = bad.len().saturating_sub(SHOWN_ERRORS);
     let rest = (more > 0).then(|| Failure::refused(format!("… and {more} more cells with errors")));
-    let all = bad.into_iter().take(SHOWN).chain(rest);
+    let all = bad.into_iter().take(SHOWN_ERRORS).chain(rest);
     Err(Failure { exit: Exit::Refused, parts: all.flat_map(|failure| failure.parts).collect() })
 }
 

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 /// The file in the user's cache.
 const FILE: &str = "lab-times.json";
 /// The maximum number of newest runs kept per kind.
-const KEPT: usize = 32;
+const KEPT_RUNS: usize = 32;
 
 /// Runs by their kind ([`Planned::kind`]): each with the estimate before any was known, and its
 /// duration, in ns of this machine's clock.
@@ -37,7 +37,7 @@ impl RunTimes {
     pub fn add(&mut self, kind: String, estimated: Nanos, took: Nanos) {
         let runs = self.runs.entry(kind).or_default();
         runs.push([estimated.ns(), took.ns()]);
-        runs.drain(..runs.len().saturating_sub(KEPT));
+        runs.drain(..runs.len().saturating_sub(KEPT_RUNS));
     }
 
     /// Stores the times. A failure is ignored.
@@ -66,10 +66,10 @@ mod tests {
         }
         assert_eq!(times.factor("virtual"), Some((25.0 / 324.0, 5)));
         assert_eq!(times.factor("machine"), None);
-        for _ in 0..KEPT {
+        for _ in 0..KEPT_RUNS {
             times.add("virtual".into(), Nanos::from_secs(10), Nanos::from_secs(20));
         }
-        assert_eq!(times.factor("virtual"), Some((2.0, KEPT)));
+        assert_eq!(times.factor("virtual"), Some((2.0, KEPT_RUNS)));
         let hostile: RunTimes = serde_json::from_str(r#"{"runs":{"x":[[0,5],[-1,-1]]}}"#).unwrap();
         assert_eq!(hostile.factor("x"), None);
     }

@@ -34,7 +34,7 @@ pub struct Traits {
 
 const LOW: Traits = Traits { risk: Risk::Low, wash_out_s: 0, only_named: false };
 const MEDIUM: Traits = Traits { risk: Risk::Medium, ..LOW };
-const NAMED: Traits = Traits { risk: Risk::High, only_named: true, ..LOW };
+const ONLY_NAMED: Traits = Traits { risk: Risk::High, only_named: true, ..LOW };
 
 /// Huge pages, merged pages and compacted memory persist for a while: khugepaged scans every 10 s
 /// (`khugepaged/scan_sleep_millisecs`), NUMA balancing every 60 s at most, and its first passes
@@ -47,21 +47,21 @@ const POWER_S: i64 = 2;
 /// The traits of each setting that differ from [`LOW`], by its name.
 const KNOWN: [(&str, Traits); 33] = [
     // Boot parameters.
-    ("mitigations-off", NAMED),
-    ("no-watchdogs", NAMED),
-    ("idle-poll", NAMED),
+    ("mitigations-off", ONLY_NAMED),
+    ("no-watchdogs", ONLY_NAMED),
+    ("idle-poll", ONLY_NAMED),
     ("isolated-cpus", MEDIUM),
-    ("rt-throttling", NAMED),
-    ("fair-server", NAMED),
-    ("watchdog", NAMED),
-    ("nmi-watchdog", NAMED),
-    ("soft-watchdog", NAMED),
-    ("hung-task-detector", NAMED),
-    ("machine-check", NAMED),
-    ("machine-check-polling", NAMED),
+    ("rt-throttling", ONLY_NAMED),
+    ("fair-server", ONLY_NAMED),
+    ("watchdog", ONLY_NAMED),
+    ("nmi-watchdog", ONLY_NAMED),
+    ("soft-watchdog", ONLY_NAMED),
+    ("hung-task-detector", ONLY_NAMED),
+    ("machine-check", ONLY_NAMED),
+    ("machine-check-polling", ONLY_NAMED),
     // Changes the clock of this program's own measurements.
-    ("clocksource", NAMED),
-    ("cpus-online", NAMED),
+    ("clocksource", ONLY_NAMED),
+    ("cpus-online", ONLY_NAMED),
     ("governor", Traits { wash_out_s: POWER_S, ..MEDIUM }),
     ("energy-preference", Traits { wash_out_s: POWER_S, ..MEDIUM }),
     ("frequency-cap", Traits { wash_out_s: POWER_S, ..MEDIUM }),

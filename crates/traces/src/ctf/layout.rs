@@ -127,7 +127,7 @@ pub(super) struct Compiler {
 }
 
 /// Names that are roles in CTF 1.8; in CTF 2, which states roles, the last alone.
-const NAMED: [&str; 11] = [
+const NAMED_ROLES: [&str; 11] = [
     "magic",
     "stream_id",
     "stream_instance_id",
@@ -148,7 +148,7 @@ impl Compiler {
             places: 0,
             clocks: Vec::new(),
             roles: Vec::new(),
-            named: if states_roles { &NAMED[10..] } else { &NAMED },
+            named: if states_roles { &NAMED_ROLES[10..] } else { &NAMED_ROLES },
             roots: Vec::new(),
             root: "",
             name: String::new(),
@@ -292,7 +292,7 @@ impl Compiler {
                 let (bits, align) = ((*size).into(), *align);
                 // Contiguous elements are skipped at once; short arrays, such as the two arguments
                 // of a system call, are kept.
-                if let ElementCount::Fixed(count @ 1..=KEPT) = count {
+                if let ElementCount::Fixed(count @ 1..=KEPT_ELEMENTS) = count {
                     let many = (0..count).map(|at| {
                         let (layout, seen) = self.of(element, budget)?;
                         Ok((layout, (at.to_string(), seen)))
@@ -395,7 +395,7 @@ impl Compiler {
 }
 
 /// The maximum number of array elements that are kept.
-const KEPT: u64 = 16;
+const KEPT_ELEMENTS: u64 = 16;
 
 impl PacketStep {
     /// Its alignment in bits of a packet.

@@ -5,7 +5,7 @@ use crate::bytes::ByteOrder;
 use crate::{ReadAt, TraceError};
 
 /// More than any tracer writes.
-const MOST: u64 = 64 << 20;
+const MAX_METADATA: u64 = 64 << 20;
 /// The first bytes of a metadata packet (CTF 1.8, 7.1).
 const MAGIC: u64 = 0x75d1_1d57;
 /// After the magic number a UUID, a checksum, the sizes of content and packet in bits, and five
@@ -22,10 +22,10 @@ fn order(head: &[u8]) -> Option<ByteOrder> {
 /// The text of a metadata file.
 pub(super) fn read(file: &dyn ReadAt) -> Result<String, TraceError> {
     let size = file.size()?;
-    let mut bytes = vec![0; size.min(MOST) as usize];
+    let mut bytes = vec![0; size.min(MAX_METADATA) as usize];
     let read = file.read_at(0, &mut bytes)?;
     bytes.truncate(read);
-    if size > MOST {
+    if size > MAX_METADATA {
         return Err(TraceError::Unsupported("the metadata of this trace is too large".to_owned()));
     }
     let text = match order(&bytes) {

@@ -8,7 +8,7 @@ use std::io::{self, Read};
 
 /// The maximum size of a packet, and of a compressed one's content: Perfetto's buffers have some
 /// megabytes.
-const MOST: u64 = 64 << 20;
+const MAX_PACKET: u64 = 64 << 20;
 /// `packet` of Trace, as bytes.
 const PACKET: u8 = 1 << 3 | 2;
 const DEFLATED: u32 = 50;
@@ -20,7 +20,7 @@ pub(super) fn looks_like_packets(head: &[u8]) -> bool {
     /// statistics, a mark, versions, compressed packets.
     const FIRST: [u32; 15] = [1, 2, 3, 6, 8, 10, 33, 34, 35, 36, 45, 50, 58, 79, 133];
     let Some((&PACKET, mut rest)) = head.split_first() else { return false };
-    let Some(length) = varint(&mut rest).filter(|length| (2..=MOST).contains(length)) else {
+    let Some(length) = varint(&mut rest).filter(|length| (2..=MAX_PACKET).contains(length)) else {
         return false;
     };
     let whole = rest.len() as u64 >= length;
@@ -70,7 +70,7 @@ impl PacketReader {
             let how = [(DEFLATED, Compression::Zlib), (ZSTD, Compression::Zstd)];
             match how.into_iter().find_map(|(number, how)| Some((packed(number)?, how))) {
                 None => return Ok(Some(packet)),
-                Some((bytes, how)) => match how.unpack(bytes, MOST) {
+                Some((bytes, how)) => match how.unpack(bytes, MAX_PACKET) {
                     Ok(bytes) => {
                         let mut fields = Fields::of(&bytes);
                         let packets = fields.by_ref().filter_map(packet_of);
@@ -95,7 +95,7 @@ impl PacketReader {
                 1 => 8,
                 5 => 4,
                 2 => match self.number()? {
-                    Some(length) if length <= MOST => length,
+                    Some(length) if length <= MAX_PACKET => length,
                     _ => return Ok(self.cut()),
                 },
                 _ => return Ok(self.cut()),

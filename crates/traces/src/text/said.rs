@@ -26,7 +26,7 @@ pub(super) struct TextMetadata {
 }
 
 /// The maximum number of CPUs with pending losses.
-const MOST: usize = 1 << 14;
+const MAX_CPUS_WITH_LOSSES: usize = 1 << 14;
 
 impl TextMetadata {
     /// A line after `#`.
@@ -103,7 +103,7 @@ impl TextMetadata {
     }
 
     fn lose(&mut self, cpu: i64, count: Option<u64>) -> bool {
-        let cpu = u16::try_from(cpu).ok().filter(|_| self.lost.len() < MOST);
+        let cpu = u16::try_from(cpu).ok().filter(|_| self.lost.len() < MAX_CPUS_WITH_LOSSES);
         self.lost.extend(cpu.map(|cpu| (cpu, count)));
         cpu.is_some()
     }

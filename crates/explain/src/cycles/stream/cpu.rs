@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 const CHANGES: usize = 64;
 /// The maximum delay of a softirq after the interrupt that raised it. Later ones run at a task's
 /// request, which raised them: it sent a packet to this machine itself.
-const AT_ONCE: Nanos = Nanos(1_000);
+const MAX_SOFTIRQ_DELAY: Nanos = Nanos(1_000);
 
 /// The activity of a CPU from an instant on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -169,7 +169,7 @@ impl StreamCpu {
 
     /// Whether it serves a softirq after an interrupt.
     pub fn serves_softirq(&self) -> bool {
-        self.serving.is_some_and(|(since, _)| since - self.hard_ended <= AT_ONCE)
+        self.serving.is_some_and(|(since, _)| since - self.hard_ended <= MAX_SOFTIRQ_DELAY)
     }
 
     /// Another task gets it. The served work has ended: no switch occurs within an interrupt, and a

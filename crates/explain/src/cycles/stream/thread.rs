@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 /// meanwhile.
 const STARTED: usize = 8;
 /// The maximum number of a thread's timers awaited in other calls.
-const OWN: usize = 4;
+const MAX_OWN_TIMERS: usize = 4;
 /// The maximum number of tasks distinguished in a cycle.
 const CULPRITS: usize = 64;
 /// The maximum number of moments in a cycle; later ones are skipped.
@@ -243,7 +243,7 @@ impl StreamThread {
     /// This timer, started outside of that call, ended the wait there.
     pub fn keep_timer(&mut self, timer: u64, site: WaitingCall) {
         self.own.retain(|own| own.timer != timer);
-        self.own.truncate(OWN - 1);
+        self.own.truncate(MAX_OWN_TIMERS - 1);
         self.own.insert(0, OwnTimer { timer, site, expired: None });
     }
 

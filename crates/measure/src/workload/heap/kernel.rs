@@ -30,7 +30,7 @@ const MMAP: usize = 3;
 const USER: usize = 7;
 const FILTERS: [(usize, &CStr); 1] = [(USER, c"gfp_flags & 8")];
 /// Pages of the program, its library and its stack touched for the first time in the first malloc.
-const OWN: u64 = 24;
+const OWN_PAGES: u64 = 24;
 /// 128 KiB and a page, of 4 KiB each: mallopt(3), M_TOP_PAD.
 const TOP_PAD: u64 = 33;
 const NAMES: [&str; 8] = [
@@ -248,7 +248,10 @@ pub fn validations(
             let calls = |event: usize| counted.counts[event].unwrap_or(0);
             let mut tolerance = Tolerance::EXACT
                 .fewer(2, "the first and the last page of the heap may be there already")
-                .more(OWN, "first uses of the allocator's, the library's and the stack's own pages")
+                .more(
+                    OWN_PAGES,
+                    "first uses of the allocator's, the library's and the stack's own pages",
+                )
                 .more(
                     calls(BRK),
                     "metadata behind the last block, each time that the heap grew (brk)",

@@ -6,7 +6,7 @@ use super::shared_memory::HeapBlock;
 use punctual_core::{Cell, Column, Figure, Nanos, Table};
 
 /// Rounds that are kept: the first ones.
-const KEPT: usize = 65_536;
+const KEPT_ROUNDS: usize = 65_536;
 
 /// Rows of the table of lists: the first ones.
 const ROWS: usize = 1_024;
@@ -44,14 +44,14 @@ pub struct Lists(Vec<ListRound>);
 
 impl Lists {
     pub fn new() -> Lists {
-        let mut rounds = vec![ListRound { pages: 1, ..ListRound::default() }; KEPT];
+        let mut rounds = vec![ListRound { pages: 1, ..ListRound::default() }; KEPT_ROUNDS];
         rounds.clear();
         Lists(rounds)
     }
 
     /// Adds a list; `own` if the kernel's counts are for this list only.
     pub fn take(&mut self, blocks: &[HeapBlock], page: u64, own: Option<ListCounts>) {
-        if self.0.len() == KEPT {
+        if self.0.len() == KEPT_ROUNDS {
             return;
         }
         let (nodes, pages) = (blocks.len() as u64, pages(blocks, page));

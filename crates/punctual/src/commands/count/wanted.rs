@@ -52,8 +52,8 @@ pub fn wanted(words: &[String]) -> Result<Vec<WantedCount>, Failure> {
         }
     }
     match wrong.is_empty() {
-        true if all.len() > MOST => {
-            Err(Failure::refused(format!("at most {MOST} events are counted at once")))
+        true if all.len() > MAX_COUNTS => {
+            Err(Failure::refused(format!("at most {MAX_COUNTS} events are counted at once")))
         }
         true => Ok(all),
         false => Err(Failure::refused(wrong.join("\n       "))),
@@ -61,7 +61,7 @@ pub fn wanted(words: &[String]) -> Result<Vec<WantedCount>, Failure> {
 }
 
 /// The maximum: each is a descriptor, also for every task of the command.
-const MOST: usize = 64;
+const MAX_COUNTS: usize = 64;
 
 fn event(word: &str, tracefs: Option<&Tracefs>) -> Result<PerfEvent, String> {
     let event: PerfEvent = word.parse().map_err(|why| format!("--events: {why}"))?;

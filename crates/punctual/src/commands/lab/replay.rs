@@ -154,7 +154,7 @@ fn shown_again(args: &LabReplayArgs, seed: &SeedDocument, kept: &Bundle) -> Endi
             plain(recorded.unwrap_or("unknown"))
         )));
     }
-    output::print(&terminal::exact(&document, exact::SHOWN, &show_options_of(kept)))?;
+    output::print(&terminal::exact(&document, exact::SHOWN_SAMPLES, &show_options_of(kept)))?;
     let worst = document.worst.iter().map(|one| one.latency_ns).max();
     let worst =
         worst.map_or("nothing".to_owned(), |ns| format!("{} virtual µs", micros(Nanos(ns))));

@@ -8,7 +8,7 @@ const BUCKETS: usize = 1 << 15;
 /// Events in a window. A window shows about twice as many spans.
 const MAX_EVENTS: u64 = 8_000;
 /// At least this much time before the end of the interval is shown.
-const LEAST: Nanos = Nanos(100_000);
+const MIN_SHOWN_TIME: Nanos = Nanos(100_000);
 
 /// Counts of events over time.
 pub struct Density {
@@ -45,7 +45,7 @@ impl Density {
         if self.count(from, to) <= MAX_EVENTS {
             return (from, to);
         }
-        let end = focus.to.0 + LEAST;
+        let end = focus.to.0 + MIN_SHOWN_TIME;
         let mut begin = self.place(end);
         let mut room = MAX_EVENTS;
         while begin > self.place(from) && u64::from(self.counts[begin]) <= room {
@@ -53,7 +53,7 @@ impl Density {
             begin -= 1;
         }
         let begin = self.began + self.width * (begin as i64 + 1);
-        (begin.min(focus.to.0 + -LEAST).max(from), end.min(to))
+        (begin.min(focus.to.0 + -MIN_SHOWN_TIME).max(from), end.min(to))
     }
 
     fn count(&self, from: MonotonicNs, to: MonotonicNs) -> u64 {

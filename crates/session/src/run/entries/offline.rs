@@ -6,7 +6,7 @@ use punctual_core::{CpuSet, Finding, MonotonicNs, Nanos, Severity};
 use std::collections::BTreeMap;
 
 /// The maximum number of offline times that are kept individually.
-const KEPT: usize = 1_024;
+const KEPT_OFFLINE_TIMES: usize = 1_024;
 
 /// The times in which CPUs were seen offline.
 #[derive(Default)]
@@ -35,7 +35,7 @@ impl Offline {
                 continue;
             }
             let seen = self.cpus.entry(cpu).or_default();
-            let goes_on = seen.now || seen.windows.len() >= KEPT;
+            let goes_on = seen.now || seen.windows.len() >= KEPT_OFFLINE_TIMES;
             match seen.windows.last_mut() {
                 Some(last) if goes_on => last.1 = at,
                 _ => seen.windows.push((at, at)),
