@@ -3,7 +3,6 @@
 //! Data that the tool did not keep stay absent; assumptions are stated in a finding. The input is
 //! read and checked as a whole before anything is written.
 
-mod asked;
 mod benchmarks;
 mod cmdline;
 mod hwlatdetect;
@@ -14,6 +13,7 @@ mod oslat;
 mod osnoise;
 mod others;
 mod pairs;
+mod questions;
 mod recorded;
 mod rteval;
 mod rtla;
@@ -25,7 +25,7 @@ mod xenomai;
 
 use crate::summary::Summary;
 use crate::{Bundle, BundleError};
-pub use asked::ImportQuestions;
+pub use questions::ImportQuestions;
 use recorded::ImportedFile;
 use std::io::{self, Read};
 use std::path::Path;

@@ -4,22 +4,22 @@
 //! timeline and attribution. The names of the numbers in events are in [`Names`].
 
 mod context;
+mod coverage;
 mod group;
 mod interface;
 mod kind;
-mod named;
+mod named_tracepoint;
 mod names;
-mod recorded;
 mod trace_moment;
 mod tracepoint;
 
 pub use context::CpuContext;
+pub use coverage::{Recorded, RecordedSource};
 pub use group::Group;
 pub use interface::InterfaceName;
 pub use kind::{EventKind, Futex, PointKind, TaskState, signal};
-pub use named::NamedTracepoint;
+pub use named_tracepoint::NamedTracepoint;
 pub use names::{CallCounts, FunctionName, LineName, Names, ProbeCost, TaskName};
-pub use recorded::{Recorded, RecordedSource};
 pub use trace_moment::{
     LateTimer, MomentSource, Noise, NoiseKind, TraceMoment, marker_of_cyclictest,
 };

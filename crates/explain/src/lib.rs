@@ -4,10 +4,10 @@
 
 pub mod answer;
 pub mod cycles;
+pub mod document;
 pub mod entries;
 pub mod event_counts;
 pub mod explain;
-pub mod explained;
 pub mod functions;
 pub mod gaps;
 pub mod incidents;
@@ -21,5 +21,5 @@ pub mod steal;
 pub mod threads;
 pub mod values;
 
+pub use document::{Explained, Explanations};
 pub use event_counts::EventCounts;
-pub use explained::{Explained, Explanations};

@@ -14,7 +14,7 @@ use crate::emulator::Emulator;
 use crate::initramfs::{FileSource, InitramfsTree};
 use crate::progress::{GuestControl, GuestProgress};
 use crate::qemu::{self, Limits, QemuMachine, Start};
-use crate::saved;
+use crate::saved_boot;
 use crate::ssh::digest_of;
 use crate::{Arch, GuestBoard, GuestOutcome, GuestResult, LabError};
 use punctual_core::MadeOf;
@@ -176,7 +176,7 @@ impl Replay {
         tree.file("", contents::JOB, FileSource::Bytes(READ_SYMBOLS.to_vec()), 0o755)?;
         tree.write(&dir.path().join(qemu::JOB))?;
         if self.job.is_none() {
-            saved::append_job(dir.path())?;
+            saved_boot::append_job(dir.path())?;
         }
         let result = self.boot(dir.path(), &[], watch, None)?;
         let text = |name: &str| result.results.get(name);
@@ -284,7 +284,7 @@ impl Replay {
         };
         let limits = Limits { total: self.limit, boot_silence: SILENCE };
         let resumes = self.job.is_some();
-        let ended = match saved::prepare(&mut machine, dir, resumes, limits, watch)? {
+        let ended = match saved_boot::prepare(&mut machine, dir, resumes, limits, watch)? {
             Some(ended) => ended,
             None => {
                 machine.extra_args = &extra;

@@ -45,7 +45,7 @@ mod qemu;
 mod results;
 mod rights;
 mod run;
-mod saved;
+mod saved_boot;
 pub mod ssh;
 mod toolchain;
 mod tools;

@@ -6,7 +6,7 @@ use crate::contents::Contents;
 use crate::guest::{Guest, absolute};
 use crate::progress::{GuestControl, GuestProgress};
 use crate::qemu::{self, Limits, QemuMachine, Start};
-use crate::{Arch, GuestBoard, GuestResult, LabError, card, exact, saved};
+use crate::{Arch, GuestBoard, GuestResult, LabError, card, exact, saved_boot};
 use punctual_core::MadeOf;
 use std::path::Path;
 
@@ -49,7 +49,7 @@ impl Guest {
         let mut machine = self.machine(&kernel)?;
         let limits = Limits { total: self.timeout, boot_silence: self.boot_silence };
         let made_of = self.keep.then(|| exact::keep(&machine, dir.path(), resumes));
-        let mut ended = saved::prepare(&mut machine, dir.path(), resumes, limits, watch)?;
+        let mut ended = saved_boot::prepare(&mut machine, dir.path(), resumes, limits, watch)?;
         let mut boots = 0;
         loop {
             boots += 1;
@@ -106,7 +106,7 @@ impl Guest {
         let base = contents.base.write(&dir.join(qemu::INITRAMFS))?;
         self.check_memory(base + contents.job.write(&dir.join(qemu::JOB))?)?;
         if !contents.resumes {
-            saved::append_job(dir)?;
+            saved_boot::append_job(dir)?;
         }
         Ok(contents.resumes)
     }

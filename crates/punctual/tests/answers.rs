@@ -8,8 +8,8 @@ use punctual_core::format;
 use punctual_report::answer::{self, AnswerEvidence};
 use punctual_report::remedies::Rules;
 use punctual_report::terminal::{self, ShowOptions};
-use punctual_session::explained::{self, Wanted};
-use punctual_study::replayed;
+use punctual_session::explanation::{self, Wanted};
+use punctual_study::replay;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
@@ -51,8 +51,8 @@ fn bundles_in(directory: &str) -> Vec<(String, Bundle)> {
 fn summary_of(bundle: &Bundle) -> Summary {
     let mut summary = punctual_stats::summarize(bundle);
     let evidence = AnswerEvidence {
-        explained: explained::of_answer(bundle, &summary),
-        replayed: replayed::of_answer(bundle, &summary),
+        explained: explanation::of_answer(bundle, &summary),
+        replayed: replay::of_answer(bundle, &summary),
     };
     summary.answer = Some(answer::of(&summary, &evidence, &Rules::default()));
     summary
@@ -73,7 +73,7 @@ fn details(bundle: &Bundle) -> String {
 /// The output of `explain`; empty if no events were kept.
 fn explain(bundle: &Bundle) -> String {
     let options = narrow().in_time(bundle.timebase());
-    let all = explained::open(bundle, &Wanted::default());
+    let all = explanation::open(bundle, &Wanted::default());
     all.map_or(String::new(), |all| {
         format!(
             "{}\n{}",
@@ -247,7 +247,7 @@ fn a_recording_explains_the_answer() {
     let answer = summary_of(recorded).answer.unwrap();
     let delays = answer.delayed_by.expect("what delayed it is known");
     let wanted = Wanted { worst: Some(20), ..Wanted::default() };
-    let explained = explained::open(recorded, &wanted).unwrap();
+    let explained = explanation::open(recorded, &wanted).unwrap();
     let least = explained.samples.iter().map(|one| one.explanation.latency().ns()).min();
     assert_eq!((delays.samples, Some(delays.from)), (explained.samples.len() as u64, least));
     assert_eq!(delays.series, None);
@@ -298,7 +298,7 @@ fn a_comparison_of_kernels_is_answered_first() {
 fn over_time_the_worst_samples_have_the_colour_of_their_cause() {
     use punctual_report::html::{ReportInput, breakdown::Breakdown, report};
     let (_, hog) = bundles_in("causes").into_iter().find(|(name, _)| name == "hog").unwrap();
-    let explained = explained::open(&hog, &Wanted::default()).expect("it is explained");
+    let explained = explanation::open(&hog, &Wanted::default()).expect("it is explained");
     let breakdown = Breakdown::of(&explained, None);
     let summary = summary_of(&hog);
     let input = ReportInput { breakdown: breakdown.as_ref(), ..ReportInput::of(&hog, &summary) };

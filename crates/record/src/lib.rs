@@ -8,7 +8,7 @@ pub mod count;
 pub mod entries;
 pub mod gaps;
 pub mod interrupt;
-mod merged;
+mod merge;
 mod names;
 mod namespace;
 pub mod perf;

@@ -9,8 +9,8 @@ mod backend;
 mod bpf;
 mod findings;
 mod flight;
-mod seen;
 mod tracefs;
+mod values;
 
 pub use flight::{BufferProgress, FlightWindow};
 
@@ -24,7 +24,7 @@ use backend::RunningBackend;
 use punctual_core::event::{Group, Names, Recorded, RecordedSource, Tid};
 use punctual_core::{Fact, Finding, MonotonicNs};
 use punctual_sys::clock;
-use seen::SeenTracepoints;
+use values::SeenTracepoints;
 
 /// The name in reports of a recorder of [`RecordMode::Flight`].
 pub const FLIGHT: &str = "flight recorder";

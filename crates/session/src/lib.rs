@@ -7,10 +7,10 @@
 //!
 //! 1. [`exit`], [`messages`], [`interrupts`], [`programs`], [`command`]: basics.
 //! 2. [`options`] and [`request`]: the request, as a plan.
-//! 3. `engine`, which drives all sources of samples, and [`kept`], which stores samples.
+//! 3. `engine`, which drives all sources of samples, and [`series_store`], which stores samples.
 //! 4. [`run`], with its companions: [`recording`], [`flight`], [`metrics`], [`violation`];
 //!    [`attach`].
-//! 5. [`recorded`], [`limits`], [`explained`]: the evidence in a bundle; [`traces`]: bundles from
+//! 5. [`playback`], [`limits`], [`explanation`]: the evidence in a bundle; [`traces`]: bundles from
 //!    the recordings of other tools.
 
 // These macros panic if the terminal was closed: `messages` does not.
@@ -19,15 +19,14 @@
 pub mod attach;
 pub mod command;
 pub mod continuing;
-pub mod counted;
+pub mod counting;
 pub mod cycles;
 pub mod end;
 mod engine;
 pub mod exit;
-pub mod explained;
+pub mod explanation;
 pub mod flight;
 pub mod interrupts;
-pub mod kept;
 pub mod limits;
 pub mod machine;
 pub mod messages;
@@ -35,11 +34,12 @@ pub mod metrics;
 mod notify;
 mod observers;
 pub mod options;
+pub mod playback;
 pub mod programs;
-pub mod recorded;
 pub mod recording;
 pub mod request;
 pub mod run;
+pub mod series_store;
 pub mod traces;
 pub mod unfinished;
 mod violation;

@@ -2,7 +2,7 @@
 //! experiments.
 
 use crate::exit::Failure;
-use crate::recorded;
+use crate::playback;
 use punctual_bundle::Bundle;
 use punctual_bundle::intervals::{LimitSummary, PairsDocument};
 use punctual_bundle::summary::VerdictWord;
@@ -41,7 +41,7 @@ pub fn judge(bundle: &Bundle, limits: &[String]) -> Vec<JudgedLimit> {
     if limits.is_empty() {
         return Vec::new();
     }
-    let Some(opened) = recorded::open(bundle) else {
+    let Some(opened) = playback::open(bundle) else {
         let why = "there is no recording to check it against";
         return limits.iter().map(|limit| undecided(limit, why.to_owned())).collect();
     };

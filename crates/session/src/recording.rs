@@ -7,9 +7,9 @@ mod drain;
 mod points;
 mod probing;
 mod progress;
+mod request;
 mod sink;
 mod sources;
-mod wanted;
 
 use crate::exit::Failure;
 use drain::Drain;
@@ -17,12 +17,12 @@ pub use progress::{RecordingProgress, RecordingResult};
 use punctual_core::{CpuSet, Finding, Policy, Priority};
 use punctual_record::AttachedPrograms;
 use punctual_sys::attributes::{self, Scheduling};
+pub use request::{BUFFER, KernelEvents, RecordingWanted, WantedProbes, events};
 pub(crate) use sources::Sources;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
-pub use wanted::{BUFFER, KernelEvents, RecordingWanted, WantedProbes, events};
 
 /// A recording in progress.
 pub struct Recording {

@@ -20,7 +20,7 @@ use crate::cycles::source::{CycleRecorder, EventCycles};
 use crate::cycles::{CycleOptions, Cycles};
 use crate::end::{self, Further, MeasuredRun, RunEnd};
 use crate::exit::{Exit, Failure};
-use crate::recorded::{self, OpenedRecording};
+use crate::playback::{self, OpenedRecording};
 use punctual_bundle::{Bundle, BundleWriter, Outcome, PhaseMeta};
 use punctual_core::event::{Group, Names, Recorded};
 use punctual_core::{Event, Finding, Missing, Severity};
@@ -33,7 +33,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 /// The phase of a bundle of this kind.
-pub use crate::explained::TRACE_PHASE as PHASE;
+pub use crate::explanation::TRACE_PHASE as PHASE;
 
 /// The finding of a truncated trace.
 const CUT_OFF: &str = "trace-cut-off";
@@ -99,7 +99,7 @@ pub fn convert(
         .map_err(Failure::refused)?;
     let seen = store::store(directory, trace)?;
     let bundle = Bundle::open(directory).map_err(Failure::failed)?;
-    let opened = recorded::required(&bundle)?;
+    let opened = playback::required(&bundle)?;
     add_cycles(writer, &opened, options.cycles, &seen)
 }
 
@@ -109,7 +109,7 @@ pub fn cycles_of(
     directory: &Path,
     options: TraceOptions,
 ) -> Result<Converted, Failure> {
-    let opened = recorded::required(bundle)?;
+    let opened = playback::required(bundle)?;
     let writer = BundleWriter::create(directory, &options.name, &options.origin)
         .map_err(Failure::refused)?;
     add_cycles(writer, &opened, options.cycles, &BTreeMap::new())

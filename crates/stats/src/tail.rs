@@ -1,5 +1,5 @@
 //! `punctual tail`: estimates of latencies longer than the measured ones. First the results without
-//! a model ([`seen`]); then a model ([`model`]), only behind its gates ([`gates`]). Not a
+//! a model ([`model_free`]); then a model ([`model`]), only behind its gates ([`gates`]). Not a
 //! guaranteed bound (no WCET): docs/reference/tail.md describes the figures and their coverage.
 
 pub mod causes;
@@ -10,8 +10,8 @@ pub mod gpd;
 mod heldout;
 pub mod independence;
 pub mod model;
+pub mod model_free;
 mod peaks;
-pub mod seen;
 #[cfg(test)]
 mod testdata;
 #[cfg(test)]
@@ -86,7 +86,7 @@ pub fn of_bundle(
         schema: SCHEMA.to_owned(),
         bundle: name.to_owned(),
         timebase: bundle.timebase(),
-        confidence: 1.0 - seen::ERROR,
+        confidence: 1.0 - model_free::ERROR,
         series,
         findings,
     })
@@ -116,7 +116,7 @@ pub fn of_run(series: String, run: &ComparedRun, known: &KnownCauses) -> SeriesT
     let threshold = model.peaks.as_ref().map(|peaks| peaks.threshold);
     let causes =
         known.beyond(threshold.map(|threshold| (threshold, model::beyond(run, threshold))));
-    SeriesTail { series, seen: seen::of(run), model, causes }
+    SeriesTail { series, seen: model_free::of(run), model, causes }
 }
 
 fn warnings(tail: &SeriesTail) -> Vec<Finding> {

@@ -5,7 +5,7 @@
 use punctual_stats::Random;
 use punctual_stats::calibration::{TurnLatencies, shifts};
 use punctual_stats::compare::run::ComparedRun;
-use punctual_stats::tail::seen;
+use punctual_stats::tail::model_free;
 
 const RUNS: usize = 1_000;
 
@@ -32,13 +32,13 @@ fn sample(random: &mut Random) -> i64 {
 /// Whether the maximum is exceeded with at most the probability that the bound states.
 fn is_bounded(samples: Vec<i64>) -> bool {
     let max = samples.iter().copied().max().unwrap_or_default();
-    let beyond = seen::of(&ComparedRun::of_samples(samples)).beyond.expect("a bound");
+    let beyond = model_free::of(&ComparedRun::of_samples(samples)).beyond.expect("a bound");
     (-(max as f64) / MEAN).exp() <= beyond
 }
 
 #[test]
 fn the_maximum_bounds_as_often_as_stated() {
-    let stated = 1.0 - seen::ERROR;
+    let stated = 1.0 - model_free::ERROR;
     let independent = share("maximum of 3,000 independent samples", stated, |random| {
         is_bounded((0..3_000).map(|_| sample(random)).collect())
     });

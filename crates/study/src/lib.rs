@@ -2,7 +2,7 @@
 //! What conducts runs and replays: each module asks `punctual_session` for a run, or a target for
 //! one, and decides what is measured next.
 //!
-//! 1. [`exact`], [`replayed`], [`exact_difference`], [`sections`]: guests replayed instruction by
+//! 1. [`exact`], [`replay`], [`exact_difference`], [`sections`]: guests replayed instruction by
 //!    instruction.
 //! 2. [`targets`]: a run elsewhere.
 //! 3. `store`, the directory of a study, and [`process`], the runs that it starts.
@@ -18,7 +18,7 @@ pub mod exact_difference;
 pub mod hunt;
 pub mod labs;
 pub mod process;
-pub mod replayed;
+pub mod replay;
 pub mod sections;
 mod store;
 pub mod targets;

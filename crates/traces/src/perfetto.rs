@@ -2,7 +2,7 @@
 
 mod bundle;
 mod compact;
-mod described;
+mod descriptor;
 mod messages;
 mod packets;
 mod wire;

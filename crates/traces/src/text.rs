@@ -5,7 +5,7 @@ mod fields;
 mod graph;
 mod line;
 mod lines;
-mod said;
+mod metadata;
 
 use crate::TraceError;
 use crate::decoder::{Decoder, Head};
@@ -13,9 +13,9 @@ use crate::meaning::Meaning;
 use crate::reader::{FileStatements, Format, FormatReader};
 use line::{Parsed, TextLine, function, number, parse};
 use lines::TraceLines;
+use metadata::TextMetadata;
 use punctual_core::Nanos;
 use punctual_core::event::{CpuContext, Event, Tid};
-use said::TextMetadata;
 use std::collections::{HashMap, VecDeque};
 use std::io::Read;
 

@@ -10,7 +10,7 @@ use super::{InjectedCase, record, subject};
 use punctual_bundle::Bundle;
 use punctual_core::{MonotonicNs, Nanos};
 use punctual_session::exit::Failure;
-use punctual_session::explained::{self, Wanted};
+use punctual_session::explanation::{self, Wanted};
 use std::fs;
 use std::io;
 use std::path::Path;
@@ -237,7 +237,7 @@ impl TruthMeasurement<'_> {
             all.injected = count_within(injected, begin, end);
             return Ok(all);
         }
-        let samples = explained::open(&bundle, &self.wanted())?.document().samples;
+        let samples = explanation::open(&bundle, &self.wanted())?.document().samples;
         let mut result = score(&samples, injected, expected);
         let begin = samples.iter().map(|sample| sample.at).min().unwrap_or_default();
         let end =

@@ -5,11 +5,11 @@
 
 mod files;
 mod rules;
-mod seen;
+mod statistics;
 
 pub use files::{OutputKind, opened};
 pub use rules::RULES;
-pub use seen::{CycleStatistics, DelaySum};
+pub use statistics::{CycleStatistics, DelaySum};
 
 use punctual_core::cycle::CycleKind;
 use punctual_core::{Bytes, CpuSet, Fact, Finding, Nanos, Policy, Severity};

@@ -6,16 +6,16 @@
 //! originator.
 
 mod frame;
-mod kept;
 mod named;
+mod pending;
 #[cfg(test)]
 mod tests;
 
 pub use named::TRACEPOINTS;
 
 use frame::{EntryFrame, EntryLevel, FrameCpu, Origin};
-use kept::PendingValues;
 use named::{EventContent, NamedFields};
+use pending::PendingValues;
 use punctual_core::cycle::TaskComm;
 use punctual_core::entry::{
     Entry, EntryCounts, KernelFunctions, OwnCount, OwnEntry, Served, Vector, Via,

@@ -4,8 +4,8 @@ use punctual_bundle::Bundle;
 use punctual_bundle::summary::Summary;
 use punctual_report::answer::{self, AnswerEvidence};
 use punctual_report::remedies::Rules;
-use punctual_session::explained;
-use punctual_study::replayed;
+use punctual_session::explanation;
+use punctual_study::replay;
 
 /// The summary of a bundle, with its answer.
 pub fn summarize(bundle: &Bundle) -> Summary {
@@ -17,8 +17,8 @@ pub fn summarize(bundle: &Bundle) -> Summary {
 /// Adds the answer to a summary.
 pub fn add(bundle: &Bundle, summary: &mut Summary) {
     let evidence = AnswerEvidence {
-        explained: explained::of_answer(bundle, summary),
-        replayed: replayed::of_answer(bundle, summary),
+        explained: explanation::of_answer(bundle, summary),
+        replayed: replay::of_answer(bundle, summary),
     };
     let check: Option<serde_json::Value> = bundle.document("check").unwrap_or_default();
     let rules = Rules::of(check.as_ref());

@@ -9,8 +9,8 @@ use punctual_explain::pairs::PairRequest;
 use punctual_report::html::breakdown::Breakdown;
 use punctual_report::html::recording::{RecordingDigest, RecordingSource};
 use punctual_report::html::{self, ReportInput};
-use punctual_session::explained::{self, Wanted};
-use punctual_session::recorded;
+use punctual_session::explanation::{self, Wanted};
+use punctual_session::playback;
 use std::path::{Path, PathBuf};
 
 /// Writes the report of a bundle into it; returns its path.
@@ -79,14 +79,14 @@ const EXPLAINED: usize = 20;
 /// The breakdown of a bundle's late samples, if it has the events for it.
 fn breakdown(bundle: &Bundle) -> Option<Breakdown> {
     let wanted = Wanted { worst: Some(EXPLAINED), ..Wanted::default() };
-    let explanations = explained::open(bundle, &wanted).ok()?;
+    let explanations = explanation::open(bundle, &wanted).ok()?;
     let check: Option<serde_json::Value> = bundle.document("check").unwrap_or_default();
     Breakdown::of(&explanations, check.as_ref())
 }
 
 /// The page's data about a bundle's recording.
 fn digest(bundle: &Bundle, intervals: &IntervalArgs) -> Result<Option<RecordingDigest>, Failure> {
-    let Some(opened) = recorded::open(bundle) else { return Ok(None) };
+    let Some(opened) = playback::open(bundle) else { return Ok(None) };
     let requests = intervals.requests(opened.names())?;
     let series = bundle.series().map(|(_, series)| series.meta.name.clone()).collect();
     let source =

@@ -1,14 +1,14 @@
 //! `punctual count`: the kernel's counts for a command or a process.
 
-mod counted;
+mod counters;
 mod live;
 mod process;
-mod wanted;
+mod request;
 
 use crate::exit::{self, Ending, Exit, Failure};
 use crate::output;
 use crate::output::colored;
-use counted::{KernelCounts, RequestedCounters};
+use counters::{KernelCounts, RequestedCounters};
 use live::Live;
 use process::CountedProcess;
 use punctual_bundle::counts::COUNTS_SCHEMA;
@@ -19,11 +19,11 @@ use punctual_report::terminal::{self, ShowOptions};
 use punctual_session::command;
 use punctual_session::interrupts::SignalRequests;
 use punctual_sys::{children, clock};
+use request::WantedCount;
 use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
-use wanted::WantedCount;
 
 /// Count context switches, page faults, system calls and other events of a command or a process
 #[derive(clap::Args)]
@@ -78,10 +78,10 @@ const MIN_LIVE_INTERVAL: Nanos = Nanos(200_000_000);
 /// Opens the counters, runs the command or follows the process, reads them.
 pub fn run(args: CountArgs) -> Ending {
     if args.events == ["list"] {
-        output::print(&wanted::list())?;
+        output::print(&request::list())?;
         return Ok(Exit::Done);
     }
-    let wanted = wanted::wanted(&args.events)?;
+    let wanted = request::wanted(&args.events)?;
     let mut counts = match args.pid {
         Some(pid) => of_process(&args, pid, wanted)?,
         None => of_command(&args, wanted)?,

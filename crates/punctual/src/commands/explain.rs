@@ -11,7 +11,7 @@ use punctual_explain::Explanations;
 use punctual_report::export::{self, ExportError};
 use punctual_report::remedies::Rules;
 use punctual_report::terminal;
-use punctual_session::explained::{self, TraceInstant, Wanted};
+use punctual_session::explanation::{self, TraceInstant, Wanted};
 use punctual_session::messages::shown;
 use punctual_session::traces::Converted;
 use punctual_study::exact::{self, HowMuch};
@@ -117,7 +117,7 @@ pub fn run(args: ExplainArgs) -> Ending {
     // That there is no such thread says more than that it has no cycles. A requirement on it is
     // undecided.
     if args.cycles.asked().requirements.is_empty() {
-        explained::threads(&bundle, &wanted)?;
+        explanation::threads(&bundle, &wanted)?;
     }
     let (explanations, converted) = match converted {
         Some(converted) => (of_trace(&bundle, &wanted, &converted)?, Some(converted)),
@@ -167,7 +167,7 @@ fn of_trace(
     wanted: &Wanted,
     converted: &Converted,
 ) -> Result<Explanations, Failure> {
-    let explanations = explained::open(bundle, wanted);
+    let explanations = explanation::open(bundle, wanted);
     match (&converted.none, explanations) {
         (Some(why), found) if wanted.at.is_none() => match found {
             Ok(found) if !found.samples.is_empty() => Ok(found),
@@ -194,7 +194,7 @@ fn explain(
 ) -> Result<(Explanations, Option<Converted>), Failure> {
     let of_cycles = |cycles: &CycleArgs| -> Result<_, Failure> {
         let (found, converted) = cycles_of(bundle, cycles)?;
-        let explanations = explained::of_cycles(&found, bundle, wanted)?;
+        let explanations = explanation::of_cycles(&found, bundle, wanted)?;
         Ok((explanations, Some(converted)))
     };
     if cycles.any() {
@@ -202,19 +202,19 @@ fn explain(
         let Some(Converted { none: Some(why), exit, .. }) = &converted else {
             return Ok((found, converted));
         };
-        let moments = explained::of_moments(bundle, wanted)?;
+        let moments = explanation::of_moments(bundle, wanted)?;
         let moments = moments.filter(|found| !found.samples.is_empty());
         return moments
             .map(|found| (found, converted.clone()))
             .ok_or_else(|| no_cycles(why.clone(), *exit));
     }
-    match explained::open(bundle, wanted) {
+    match explanation::open(bundle, wanted) {
         Ok(explanations) => Ok((explanations, None)),
-        Err(why) if explained::may_have_cycles(bundle, wanted) => match of_cycles(cycles) {
+        Err(why) if explanation::may_have_cycles(bundle, wanted) => match of_cycles(cycles) {
             Ok((explanations, Some(converted))) if converted.none.is_none() => {
                 Ok((explanations, Some(converted)))
             }
-            _ => explained::of_moments(bundle, wanted)?.map(|found| (found, None)).ok_or(why),
+            _ => explanation::of_moments(bundle, wanted)?.map(|found| (found, None)).ok_or(why),
         },
         Err(why) => Err(why),
     }
@@ -267,7 +267,7 @@ pub fn brief(bundle: &Bundle) -> String {
         return String::new();
     }
     let wanted = Wanted { worst: Some(1), ..Wanted::default() };
-    let Ok(explanations) = explained::open(bundle, &wanted) else { return String::new() };
+    let Ok(explanations) = explanation::open(bundle, &wanted) else { return String::new() };
     let text = terminal::worst_explained(&explanations, &show_options_of(bundle));
     if text.is_empty() {
         return text;

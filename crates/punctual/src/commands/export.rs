@@ -117,8 +117,8 @@ pub fn run(args: ExportArgs) -> Ending {
 
 /// A recording may be larger than memory: it is streamed.
 fn write_recording(bundle: &Bundle, format: Format, output: Option<&Path>) -> Result<(), Failure> {
-    punctual_session::recorded::readable(bundle)?;
-    let Some(opened) = punctual_session::recorded::open(bundle) else {
+    punctual_session::playback::readable(bundle)?;
+    let Some(opened) = punctual_session::playback::open(bundle) else {
         return export::export(bundle, format, &mut io::sink()).map_err(Failure::failed);
     };
     let environment = RanUnder::of(bundle);

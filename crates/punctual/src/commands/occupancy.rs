@@ -5,7 +5,7 @@ use crate::exit::{Ending, Exit, Failure};
 use crate::output;
 use punctual_core::event::Group;
 use punctual_report::terminal;
-use punctual_session::recorded;
+use punctual_session::playback;
 use std::path::PathBuf;
 
 /// Show CPU usage during a recording, and what waiting threads waited for
@@ -28,7 +28,7 @@ pub struct OccupancyArgs {
 /// Reads the recording, sums up CPU usage and prints it.
 pub fn run(args: OccupancyArgs) -> Ending {
     let bundle = open(&args.bundle)?;
-    let opened = recorded::required(&bundle)?;
+    let opened = playback::required(&bundle)?;
     if !opened.recorded.covers(Group::Sched) {
         let message = "context switches were not recorded, so CPU usage is unknown: record with \
                        `--events sched`";

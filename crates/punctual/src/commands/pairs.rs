@@ -12,7 +12,7 @@ use punctual_explain::pairs::{
 };
 use punctual_explain::threads::{Coverage, LaneWindows, Tracker, WindowLanes};
 use punctual_report::terminal;
-use punctual_session::recorded::{self, OpenedRecording};
+use punctual_session::playback::{self, OpenedRecording};
 use punctual_stats::Validity;
 use std::io::{BufWriter, Write};
 use std::path::PathBuf;
@@ -97,7 +97,7 @@ pub fn run(args: PairsArgs) -> Ending {
         return Err(Failure::refused(why));
     }
     let bundle = open(&args.bundle)?;
-    let opened = recorded::required(&bundle)?;
+    let opened = playback::required(&bundle)?;
     let names = opened.names();
     let requests = requests(&args, names)?;
     let options = PairingOptions { everything: args.pairs.is_empty(), requests };

@@ -7,7 +7,7 @@ use crate::exit::{Ending, Exit, Failure};
 use crate::output;
 use punctual_bundle::Bundle;
 use punctual_report::terminal;
-use punctual_session::recorded;
+use punctual_session::playback;
 use std::path::PathBuf;
 
 /// Show a bundle, a lab, a search, a tuning or a comparison in the terminal
@@ -48,7 +48,7 @@ pub fn run(args: ShowArgs) -> Ending {
         let bundle = open_checked(path)?;
         let mut summary = answer::summarize(&bundle);
         if args.json {
-            summary.recording = recorded::open(&bundle).map(|opened| opened.summary());
+            summary.recording = playback::open(&bundle).map(|opened| opened.summary());
             output::print_json(&summary)?;
         } else {
             output::print(&terminal::show(
@@ -59,7 +59,7 @@ pub fn run(args: ShowArgs) -> Ending {
             output::print(&recording(&bundle))?;
             output::print(&super::explain::brief(&bundle))?;
         }
-        unreadable = unreadable.or(recorded::readable(&bundle).err());
+        unreadable = unreadable.or(playback::readable(&bundle).err());
     }
     unreadable.map_or(Ok(Exit::Done), Err)
 }
@@ -102,7 +102,7 @@ fn lines(paths: &[PathBuf]) -> Ending {
 
 /// A summary of a bundle's recording, if it has one.
 pub fn recording(bundle: &Bundle) -> String {
-    let Some(opened) = recorded::open(bundle) else { return String::new() };
+    let Some(opened) = playback::open(bundle) else { return String::new() };
     let (tally, occupancy) = opened.counted();
     terminal::recording(
         &opened.recorded,

@@ -5,7 +5,7 @@ use crate::exit::{Ending, Exit, Failure, Outputs};
 use crate::output;
 use punctual_explain::Explanations;
 use punctual_report::document;
-use punctual_session::explained::{self, Wanted};
+use punctual_session::explanation::{self, Wanted};
 use punctual_session::messages::shown;
 use std::path::PathBuf;
 
@@ -46,7 +46,7 @@ pub fn run(args: TailArgs) -> Ending {
     // A recording of the whole run is not read for this: it may be as long as the run.
     let explained = if bundle.windows.is_some() {
         let wanted = Wanted { series: args.series.iter().cloned().collect(), ..Wanted::default() };
-        Some(explained::open(&bundle, &wanted)?)
+        Some(explanation::open(&bundle, &wanted)?)
     } else {
         None
     };

@@ -12,13 +12,13 @@ use punctual_bundle::tune::{TuningDocument, TuningEnd};
 use punctual_core::Nanos;
 use punctual_report::{document, html};
 use punctual_session::messages::shown;
-use punctual_study::tune::asked::{
-    AcrossReboots, BlockSource, PlannedTuning, TuneRequest, offered, planned,
-};
 use punctual_study::tune::directory::is_across_reboots;
 use punctual_study::tune::offer::SettingChoice;
 use punctual_study::tune::reboots::run::BootOutcome;
 use punctual_study::tune::reboots::system;
+use punctual_study::tune::request::{
+    AcrossReboots, BlockSource, PlannedTuning, TuneRequest, offered, planned,
+};
 use punctual_study::tune::run::{self, TuneResult};
 use std::path::{Path, PathBuf};
 

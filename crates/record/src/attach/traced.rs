@@ -3,7 +3,7 @@
 //! Two recordings: switches, interrupts and timer expiries on all CPUs; system calls and page
 //! faults of the watched threads only, as other threads have most of those.
 
-use crate::merged::Merged;
+use crate::merge::Merged;
 use crate::recorder::Recorder;
 use crate::request::{Backend, Request};
 use crate::start_error::StartError;

@@ -5,7 +5,7 @@
 //! page faults on the chosen CPUs only.
 
 use super::{OPTIONAL, RAW, kernel_functions, not_shown};
-use crate::merged::Merged;
+use crate::merge::Merged;
 use crate::namespace::foreign_ids;
 use crate::recorder::Recorder;
 use crate::request::{Backend, Request};

@@ -1,6 +1,6 @@
 //! The series of a thread: samples of its cycles, and their storage.
 
-use crate::kept::{KeptSeries, shape_within};
+use crate::series_store::{KeptSeries, shape_within};
 use punctual_bundle::lines;
 use punctual_bundle::meta::{DETAIL_KEPT, NEWEST};
 use punctual_bundle::observed::ObservedSample;

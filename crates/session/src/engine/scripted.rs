@@ -3,7 +3,7 @@
 
 use super::{Begun, EarlyEnd, Engine, EngineClock, EngineRound, EngineSource, Schedule};
 use crate::end::{self, Further, MeasuredRun};
-use crate::kept::{KeptSeries, shape_within};
+use crate::series_store::{KeptSeries, shape_within};
 use punctual_bundle::meta::TIMER_WORKLOAD;
 use punctual_bundle::summary::Summary;
 use punctual_bundle::{Bundle, BundleWriter, Outcome, PhaseMeta, SeriesMeta, Verdict};

@@ -3,8 +3,8 @@
 use super::points::RecordedPoints;
 use super::probing::Probing;
 use super::progress::{RecordingProgress, RecordingResult};
+use super::request::RecordingWanted;
 use super::sink::RecordingSink;
-use super::wanted::RecordingWanted;
 use crate::exit::Failure;
 use punctual_bundle::{RecordingDocument, RecordingWriter};
 use punctual_core::event::{Names, Recorded};

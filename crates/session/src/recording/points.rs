@@ -1,7 +1,7 @@
 //! Test points of applications: read by their collector, stored like all other records.
 
+use super::request::RecordingWanted;
 use super::sink::RecordingSink;
-use super::wanted::RecordingWanted;
 use crate::exit::Failure;
 use punctual_bundle::RecordingDocument;
 use punctual_bundle::recording::Encoding;

@@ -1,7 +1,7 @@
 //! The probes of a recording, and their source numbers.
 
+use super::request::WantedProbes;
 use super::sink::RecordingSink;
-use super::wanted::WantedProbes;
 use crate::exit::Failure;
 use punctual_bundle::recording::Encoding;
 use punctual_core::CpuSet;

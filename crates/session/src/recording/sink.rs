@@ -1,8 +1,8 @@
 //! The destination of records: the lane, as long as there is room; and the reason of the end.
 
 use super::progress::RecordingProgress;
+use super::request::RecordingWanted;
 use super::sources::Sources;
-use super::wanted::RecordingWanted;
 use punctual_bundle::recording::{Encoding, Keeps, LaneWriter};
 use punctual_bundle::{BundleError, RecordingWriter};
 use punctual_core::event::RecordedSource;

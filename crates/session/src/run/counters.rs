@@ -1,6 +1,6 @@
 //! Counters of each measuring thread, as a table beside the figures of its measure.
 
-use crate::counted;
+use crate::counting;
 use punctual_bundle::EventCount;
 use punctual_core::{Cell, Column, Fact, PerfEvent, Table};
 use punctual_record::perf::Total;
@@ -32,7 +32,7 @@ fn rows(events: &[PerfEvent], thread: &CounterThread<'_>) -> Vec<Vec<Cell>> {
     let mut counts: Vec<EventCount> = events
         .iter()
         .zip(thread.totals)
-        .map(|(event, total)| counted::count(event, total))
+        .map(|(event, total)| counting::count(event, total))
         .collect();
     punctual_stats::counts::derive_shares(&mut counts);
     counts.iter().map(|count| row(count, thread)).collect()

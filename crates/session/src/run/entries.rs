@@ -2,8 +2,8 @@
 //! thread of ours runs there; their series belong to the phase.
 
 mod advice;
-mod checked;
 mod cpu;
+mod cross_check;
 mod offline;
 mod recorder;
 pub mod rows;
@@ -13,8 +13,8 @@ use super::series::SeriesRun;
 use crate::exit::Failure;
 use crate::observers::Observers;
 use crate::request;
-use checked::CheckedReading;
 use cpu::{EndFacts, MeasuredCpu};
+use cross_check::CheckedReading;
 use offline::Offline;
 use punctual_bundle::SeriesMeta;
 use punctual_bundle::evidence::ProgramEvidence;

@@ -2,7 +2,7 @@
 //! other series from the events around the worst samples.
 
 use super::phase_run::PhaseRun;
-use crate::explained::{self, Wanted};
+use crate::explanation::{self, Wanted};
 use punctual_bundle::Bundle;
 use punctual_bundle::observed::{ObservedSample, ObservedSamples, ObservedSeries};
 use std::collections::BTreeMap;
@@ -20,7 +20,7 @@ pub fn of(phases: &[PhaseRun], bundle: Option<&Bundle>) -> Vec<ObservedSeries> {
         all.insert(place, kept.observed.clone());
     }
     let explained =
-        bundle.filter(|_| requires).and_then(|of| explained::open(of, &Wanted::default()).ok());
+        bundle.filter(|_| requires).and_then(|of| explanation::open(of, &Wanted::default()).ok());
     for one in explained.iter().flat_map(|all| &all.samples) {
         let latency = one.explanation.latency().ns();
         let sample = ObservedSample { latency, observer: one.explanation.observed().ns() };

@@ -4,7 +4,7 @@ use super::entries::EntriesRun;
 use super::measure::MeasureRun;
 use super::program::ProgramRun;
 use super::series::SeriesRun;
-use crate::kept::KeptSeries;
+use crate::series_store::KeptSeries;
 use punctual_bundle::PhaseMeta;
 use punctual_stats::PhaseView;
 

@@ -3,7 +3,7 @@
 use super::joining::Joining;
 use super::mapping;
 use crate::flight::{SampleTask, WatchedSeries};
-use crate::kept::KeptSeries;
+use crate::series_store::KeptSeries;
 use punctual_bundle::meta::TIMER_WORKLOAD;
 use punctual_bundle::state::ThreadUsage;
 use punctual_bundle::windows::Waited;

@@ -3,7 +3,7 @@
 
 use super::{Converted, import};
 use crate::cycles::CycleOptions;
-use crate::explained::{self, Wanted};
+use crate::explanation::{self, Wanted};
 use punctual_bundle::Bundle;
 use punctual_bundle::summary::SeriesSummary;
 use punctual_core::Tid;
@@ -45,7 +45,7 @@ fn of_text(text: &str) -> ImportedTrace {
 
 impl ImportedTrace {
     fn explained(&self, wanted: &Wanted) -> Explanations {
-        let found = explained::open(&self.bundle, wanted).expect("explained");
+        let found = explanation::open(&self.bundle, wanted).expect("explained");
         assert!(found.samples.iter().all(Explained::adds_up));
         found
     }
@@ -121,7 +121,7 @@ fn a_trace_is_explained_by_the_moment_that_it_points_at() {
 fn a_marked_moment_is_in_the_head_with_its_causes_and_what_to_do() {
     let made = made(&data("ends-at-the-marker.txt"));
     let summary = punctual_stats::summarize(&made.bundle);
-    let explained = explained::of_answer(&made.bundle, &summary);
+    let explained = explanation::of_answer(&made.bundle, &summary);
     let evidence = answer::AnswerEvidence { explained, replayed: None };
     let answer = answer::of(&summary, &evidence, &Rules::default());
     let delayed = answer.delayed_by.expect("its causes");
@@ -196,7 +196,7 @@ fn a_wake_up_and_the_cycles_of_a_thread_are_named() {
         ("cyclictest/named", 100_000)
     );
     // No such thread: those that there are.
-    let refused = explained::open(&made.bundle, &thread("nosuch")).expect_err("refused");
+    let refused = explanation::open(&made.bundle, &thread("nosuch")).expect_err("refused");
     let why = format!("{refused:?}");
     assert!(why.contains("no thread `nosuch`") && why.contains("cyclictest (31469)"), "{why}");
 }

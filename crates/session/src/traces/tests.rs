@@ -1,7 +1,7 @@
 //! A scripted trace becomes a bundle with the cycles of the script.
 
 use super::*;
-use crate::explained::{self, Wanted};
+use crate::explanation::{self, Wanted};
 use punctual_core::event::{RecordedSource, TaskName, TaskState, Tid};
 use punctual_core::{EventKind, MonotonicNs, Nanos};
 
@@ -114,7 +114,7 @@ fn cycles_of_a_trace_become_series_with_explained_delays() {
     let message = missed.map(|finding| finding.message.as_str());
     assert_eq!(message, Some("10 of 99 cycles took longer than 300us"));
     let wanted = Wanted { worst: Some(1), ..Wanted::default() };
-    let explained = explained::open(&bundle, &wanted).expect("explained");
+    let explained = explanation::open(&bundle, &wanted).expect("explained");
     let worst = explained.samples.first().expect("a sample");
     assert_eq!(worst.series, "servo/response");
     let causes: Vec<(&str, i64)> = worst
@@ -254,7 +254,7 @@ fn cycles_are_found_in_a_recording_without_samples() {
     let found = Bundle::open(&directory).expect("a bundle");
     assert_eq!(converted.exit, Exit::Done);
     assert_eq!(count(&found, "servo/response"), count(&recording, "servo/response"));
-    let explained = explained::of_cycles(&found, &recording, &Wanted::default());
+    let explained = explanation::of_cycles(&found, &recording, &Wanted::default());
     assert!(!explained.expect("explained").samples.is_empty());
 }
 
@@ -368,7 +368,7 @@ fn imported(file: &str) -> (tempfile::TempDir, Bundle) {
 /// The largest parts of the worst responses, with their culprits and times in microseconds.
 fn longest_parts(bundle: &Bundle, count: usize) -> Vec<(&'static str, Option<String>, i64)> {
     let wanted = Wanted { worst: Some(count), ..Wanted::default() };
-    let explained = explained::open(bundle, &wanted).expect("explained");
+    let explained = explanation::open(bundle, &wanted).expect("explained");
     let of_response = explained.samples.iter().filter(|one| one.series == "servo/response");
     let longest = of_response.map(|sample| {
         let parts = sample.explanation.parts.iter();

@@ -3,10 +3,10 @@
 
 use super::attempt::{Attempt, AttemptResult, AttemptedRuns, StartMethod};
 use super::directory::LabDirectory;
+use super::estimates::remember;
 use super::hosts::{Hosts, NextHost};
 use super::jobs::{LabJob, PlannedLab};
 use super::lane::RunLane;
-use super::learned::remember;
 use super::progress::{EnclosingStudy, LabProgress};
 use crate::process::POLL_INTERVAL;
 use punctual_core::Nanos;

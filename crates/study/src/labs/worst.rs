@@ -1,12 +1,12 @@
 //! The worst sample of a cell and its cause: by instruction if its run was replayed, else from the
 //! kept kernel events around it.
 
-use crate::replayed;
+use crate::replay;
 use punctual_bundle::lab::{LabDocument, SeedDocument, WorstCellSample};
 use punctual_bundle::{Bundle, Member};
 use punctual_core::Nanos;
 use punctual_report::sentence;
-use punctual_session::explained::{self, Wanted};
+use punctual_session::explanation::{self, Wanted};
 use std::path::Path;
 
 /// Fills in new results: for a lab of an earlier version, or with runs explained since.
@@ -50,7 +50,7 @@ pub fn of(run: &Bundle, bundle: &str, seed: Option<u64>) -> Option<WorstCellSamp
         unexplained: None,
     };
     let digest = punctual_stats::summarize(run).digest;
-    if let Some(sample) = replayed::sample(run, digest.as_deref(), place, latency) {
+    if let Some(sample) = replay::sample(run, digest.as_deref(), place, latency) {
         made.exact = true;
         made.cause = sentence::exact::most(&sample);
         made.calls = sample.longest_part().map(|part| part.stack.clone()).unwrap_or_default();
@@ -66,7 +66,7 @@ fn from_events(
     latency: Nanos,
 ) -> Option<punctual_bundle::answer::AnsweredDelay> {
     let wanted = Wanted { worst: Some(1), ..Wanted::default() };
-    let explanations = explained::open(run, &wanted).ok()?;
+    let explanations = explanation::open(run, &wanted).ok()?;
     let sample = explanations.samples.iter().find(|one| {
         (one.phase.as_str(), one.series.as_str()) == (phase, series)
             && one.explanation.latency() == latency
@@ -107,7 +107,7 @@ mod tests {
         let bundle = Bundle::open(&fixture("bundles/explained")).expect("a bundle");
         let worst = of(&bundle, "r1", Some(7)).expect("a worst sample");
         let wanted = Wanted { worst: Some(1), ..Wanted::default() };
-        let explained = explained::open(&bundle, &wanted).expect("explanations");
+        let explained = explanation::open(&bundle, &wanted).expect("explanations");
         let all = explained.samples.iter().map(|one| &one.explanation);
         let longest = all.max_by_key(|one| one.latency()).expect("a sample");
         assert_eq!(worst.latency, longest.latency().ns());

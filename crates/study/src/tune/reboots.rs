@@ -2,12 +2,12 @@
 //! tuning after each boot, and entries of the boot loader that are used once.
 //!
 //! The interface is [`seam::Reboots`]; [`run`] is the loop, independent of boot loaders. Texts of
-//! GRUB ([`grub`]), systemd-boot ([`systemd_boot`]) and systemd ([`unit`]) are pure; [`kept`]
+//! GRUB ([`grub`]), systemd-boot ([`systemd_boot`]) and systemd ([`unit`]) are pure; [`reverts`]
 //! writes them so that they can be reverted however the tuning ends; [`system`] is this machine.
 
 pub mod grub;
-pub mod kept;
 mod lasting;
+pub mod reverts;
 pub mod run;
 pub mod seam;
 mod state;

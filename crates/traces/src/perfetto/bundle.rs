@@ -1,7 +1,7 @@
 //! The events of one CPU in a packet: FtraceEventBundle.
 
 use super::compact::{Compact, CompactRow};
-use super::described::{Described, described};
+use super::descriptor::{Described, described};
 use super::messages::{KnownMessage, message};
 use super::wire::{Fields, WireValue};
 use crate::decoder::{Decoder, Head};

@@ -1,7 +1,7 @@
 //! A line for each interval during a count.
 
-use super::counted::RequestedCounters;
-use super::wanted::WantedCount;
+use super::counters::RequestedCounters;
+use super::request::WantedCount;
 use crate::output;
 use punctual_core::{MonotonicNs, Nanos, PerfEvent};
 use punctual_report::terminal::{LiveCount, live_counts_header, live_counts_line};

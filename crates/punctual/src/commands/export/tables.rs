@@ -5,7 +5,7 @@ use crate::output;
 use punctual_bundle::{Bundle, Manifest, Member, lab};
 use punctual_core::format::{counted, plain};
 use punctual_report::export::fleet::{FleetPartition, FleetRun, FleetTables, LabRun, id_of};
-use punctual_session::explained::{self, Wanted};
+use punctual_session::explanation::{self, Wanted};
 use punctual_session::messages::shown;
 use punctual_study::labs::run_name::RunName;
 use std::collections::BTreeMap;
@@ -66,7 +66,7 @@ fn add(tables: &mut FleetTables, found: FoundBundle, counted: &mut ExportedCount
     match Bundle::open(&found.path) {
         Ok(bundle) => {
             let explanations = bundle.windows.is_some().then(|| {
-                explained::open(&bundle, &Wanted::default()).map(|found| found.document())
+                explanation::open(&bundle, &Wanted::default()).map(|found| found.document())
             });
             let document = explanations.and_then(Result::ok);
             let lab = found.lab.as_ref().map(|(lab, run)| LabRun {

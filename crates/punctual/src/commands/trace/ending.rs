@@ -11,7 +11,7 @@ use punctual_report::terminal;
 use punctual_session::end::{self, MeasuredRun};
 use punctual_session::messages::shown;
 use punctual_session::recording::RecordingResult;
-use punctual_session::{limits, recorded};
+use punctual_session::{limits, playback};
 
 /// Closes the bundle, prints a summary on standard error, and ends with the command's code.
 pub fn end(
@@ -69,7 +69,7 @@ pub fn close(
     let recorded = Some(&done.recorded);
     let measured = MeasuredRun { phases: &[], found: &found, recorded, unwritten };
     let mut summary = end::judge(&mut writer, outcome, measured).0;
-    summary.recording = recorded::open(&written).map(|opened| opened.summary());
+    summary.recording = playback::open(&written).map(|opened| opened.summary());
     end::close(writer, &summary).map_or(Ok(()), Err)?;
     let bundle = Bundle::open(&directory).map_err(Failure::failed)?;
     Ok(ClosedRecording { verdict: summary.verdict, of_limits, bundle })
@@ -77,7 +77,7 @@ pub fn close(
 
 /// Prints a summary of the recording, its busiest tasks, and possible next commands.
 fn sum_up(bundle: &Bundle) {
-    let Some(opened) = recorded::open(bundle) else { return };
+    let Some(opened) = playback::open(bundle) else { return };
     let ((tally, occupancy), options) = (opened.counted(), show_options());
     output::say(&terminal::recording(&opened.recorded, &tally, occupancy.contradictions, &options));
     if opened.recorded.covers(Group::Sched) {

@@ -7,8 +7,8 @@ use super::line::{Paper, Style, TerminalLine, clipped_in_the_middle, lines_of};
 use columns::{FIGURE, LiveColumns, bars};
 use punctual_core::format::{clipped, count, duration, micros, micros_f64, plain, width_of};
 use punctual_core::{Nanos, Severity};
-use punctual_session::kept::KeptSeries;
 use punctual_session::run::watcher::Snapshot;
+use punctual_session::series_store::KeptSeries;
 
 /// All lines, at most the given number; excess ones are cut at the end of the table.
 pub fn draw(snapshot: &Snapshot, paper: Paper, height: usize) -> Vec<String> {

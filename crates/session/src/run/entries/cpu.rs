@@ -3,7 +3,7 @@
 use super::super::mapping;
 use super::super::series::SeriesRun;
 use super::rows::{CpuRow, TopEntry};
-use crate::kept::KeptSeries;
+use crate::series_store::KeptSeries;
 use punctual_bundle::SeriesMeta;
 use punctual_bundle::meta::{ENTRIES_WORKLOAD, MeasureMeta};
 use punctual_core::cycle::TaskComm;

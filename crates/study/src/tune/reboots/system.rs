@@ -1,6 +1,6 @@
 //! This machine, booted with other parameters.
 
-use super::kept::{KeptFiles, NewContent, Revert};
+use super::reverts::{KeptFiles, NewContent, Revert};
 use super::seam::Reboots;
 use super::{grub, lasting, systemd_boot, unit};
 use crate::tune::blocks::BlockRuns;

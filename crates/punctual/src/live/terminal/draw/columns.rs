@@ -1,6 +1,6 @@
 //! The columns of the table: few on a narrow terminal, with names of series still distinguishable.
 
-use punctual_session::kept::KeptSeries;
+use punctual_session::series_store::KeptSeries;
 
 /// Columns of a figure: up to 9,999,999 µs.
 pub const FIGURE: usize = 9;

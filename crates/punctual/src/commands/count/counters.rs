@@ -1,11 +1,11 @@
 //! Counters of a command or a process, from opening to reading.
 
 use super::process::CountedProcess;
-use super::wanted::WantedCount;
+use super::request::WantedCount;
 use punctual_bundle::{CountSource, EventCount};
 use punctual_core::{Fact, PerfEvent};
 use punctual_record::perf::{CounterReading, PerfCounter, Total, Whom};
-use punctual_session::counted;
+use punctual_session::counting;
 use punctual_sys::children::Used;
 
 /// The requested counts, with counters or the reason why there are none.
@@ -102,7 +102,7 @@ fn count(
     let mut count = match (&wanted.event, counters) {
         (Some(event), Some(counters)) => {
             let total = counters.as_ref().map_err(String::clone).and_then(|all| total(all));
-            let mut count = counted::count(event, &total);
+            let mut count = counting::count(event, &total);
             // Threads that did not run while they were counted.
             if let (Ok(total), KernelCounts::Proc(_)) = (&total, beside)
                 && total.reading == CounterReading::default()

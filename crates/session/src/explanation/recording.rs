@@ -1,8 +1,8 @@
 //! Explains from a recording of the whole run: the worst samples of each series that it covers.
 
+use super::request::Wanted;
 use super::sample::explain_sample;
-use super::wanted::Wanted;
-use crate::recorded::{self, OpenedRecording};
+use crate::playback::{self, OpenedRecording};
 use punctual_bundle::explanation::EventSource;
 use punctual_bundle::meta::{ATTACHED_WORKLOAD, TIMER_WORKLOAD};
 use punctual_bundle::{Bundle, Series};
@@ -31,7 +31,7 @@ pub fn explain(bundle: &Bundle, wanted: &Wanted) -> Option<Explanations> {
 
 /// Like [`explain`] for series that were found in the recording of another bundle.
 pub fn explain_by(bundle: &Bundle, recording: &Bundle, wanted: &Wanted) -> Option<Explanations> {
-    let opened = recorded::open(recording).filter(|opened| opened.recorded.covers(Group::Sched))?;
+    let opened = playback::open(recording).filter(|opened| opened.recorded.covers(Group::Sched))?;
     let around = EventsAround::of(&opened);
     let (mut samples, mut findings) = (Vec::new(), Vec::new());
     for (phase, series) in bundle.series().filter(|(phase, series)| wants(wanted, phase, series)) {

@@ -4,20 +4,20 @@
 mod intervals;
 mod moments;
 mod recording;
+mod request;
 mod sample;
-mod wanted;
 mod windows;
 
 pub use moments::{TRACE_PHASE, threads};
-pub use wanted::{TraceInstant, Wanted};
+pub use request::{TraceInstant, Wanted};
 
 use crate::exit::Failure;
-use crate::recorded;
+use crate::playback;
 use punctual_bundle::Bundle;
 use punctual_bundle::summary::{SeriesSummary, Summary};
 use punctual_explain::Explanations;
 use punctual_explain::answer::{Deciding, deciding, is_same_thread, stand_ins};
-use wanted::is_called;
+use request::is_called;
 
 /// Explains the requested samples of a bundle.
 ///
@@ -40,7 +40,7 @@ pub fn open(bundle: &Bundle, wanted: &Wanted) -> Result<Explanations, Failure> {
     // A recording without a measurement has no samples, but may have long pairs, scopes and calls.
     let has_samples = bundle.windows.is_some() || bundle.series().next().is_some();
     if bundle.windows.is_none() || !wanted.pairs.is_empty() {
-        recorded::readable(bundle)?;
+        playback::readable(bundle)?;
     }
     let is_trace = bundle.phases.iter().any(|phase| phase.meta.name == TRACE_PHASE);
     let moments = match is_trace || wanted.at.is_some() {

@@ -2,9 +2,9 @@
 //! the trace itself, or its longest wake-ups.
 
 use super::recording::EventsAround;
-use super::wanted::Wanted;
+use super::request::Wanted;
 use crate::exit::Failure;
-use crate::recorded::{self, OpenedRecording};
+use crate::playback::{self, OpenedRecording};
 use punctual_bundle::Bundle;
 use punctual_core::event::{Group, MomentSource, TraceMoment};
 use punctual_core::{
@@ -36,7 +36,7 @@ pub fn explain(
     wanted: &Wanted,
     has_samples: bool,
 ) -> Result<Option<Explanations>, Failure> {
-    let Some(opened) = recorded::open(bundle) else { return Ok(None) };
+    let Some(opened) = playback::open(bundle) else { return Ok(None) };
     let threads = threads(bundle, wanted)?;
     let names = opened.names();
     let marked = &opened.recorded.moments;
@@ -102,14 +102,14 @@ fn counted(count: u64, longest: Nanos) -> String {
 
 /// The moments that a trace marks itself, explained.
 pub(super) fn marked(bundle: &Bundle) -> Option<Explanations> {
-    let opened = recorded::open(bundle)?;
+    let opened = playback::open(bundle)?;
     opened.recorded.moments.iter().find(|moment| moment.source.is_marked())?;
     super::of_moments(bundle, &Wanted::default()).ok().flatten()
 }
 
 /// The moments of a trace beside its cycles, where these are explained: marks and wake-ups.
 pub(super) fn beside_cycles(bundle: &Bundle) -> Option<Finding> {
-    let opened = recorded::open(bundle).filter(|opened| opened.recorded.covers(Group::Sched))?;
+    let opened = playback::open(bundle).filter(|opened| opened.recorded.covers(Group::Sched))?;
     let mut sources = BTreeMap::<MomentSource, u64>::new();
     for moment in &opened.recorded.moments {
         *sources.entry(moment.source).or_default() += 1;
@@ -143,7 +143,7 @@ fn none_found(wanted: &Wanted) -> Result<Option<Explanations>, Failure> {
 
 /// The threads that are asked for by name or id. That there is none lists those that there are.
 pub fn threads(bundle: &Bundle, wanted: &Wanted) -> Result<Option<Vec<Tid>>, Failure> {
-    let (Some(name), Some(opened)) = (&wanted.thread, recorded::open(bundle)) else {
+    let (Some(name), Some(opened)) = (&wanted.thread, playback::open(bundle)) else {
         return Ok(None);
     };
     let names = opened.names();

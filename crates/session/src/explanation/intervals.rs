@@ -1,9 +1,9 @@
 //! Intervals of a recording between any two points, or of functions, instead of samples.
 
 use super::recording::EventsAround;
-use super::wanted::Wanted;
+use super::request::Wanted;
 use crate::exit::Failure;
-use crate::recorded;
+use crate::playback;
 use punctual_bundle::Bundle;
 use punctual_explain::Explanations;
 use punctual_explain::explain::{LatencyInterval, StartKind};
@@ -21,7 +21,7 @@ const UNNAMED: (usize, usize) = (3, 8);
 /// Explains the longest intervals of the requested pairs and functions; by default of all that
 /// `punctual pairs` finds.
 pub fn explain(bundle: &Bundle, wanted: &Wanted) -> Result<Explanations, Failure> {
-    let opened = recorded::required(bundle)?;
+    let opened = playback::required(bundle)?;
     let names = opened.names();
     let requests = wanted.pairs.iter().map(|text| PairRequest::find(text, names, None, None));
     let requests: Vec<PairRequest> =
