@@ -98,7 +98,7 @@ tools! {
 }
 
 /// The maximum size of an input: 256 MiB.
-pub const MAX_INPUT: u64 = 1 << 28;
+const MAX_INPUT: u64 = 1 << 28;
 
 /// Options of an import.
 #[derive(Clone, Debug, Default)]

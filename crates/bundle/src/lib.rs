@@ -86,4 +86,4 @@ pub use windows::{WindowsDocument, WindowsReader, WindowsWriter};
 pub use writer::{BundleWriter, SeriesWriter};
 
 /// The version of the format written; this and all earlier ones can be read.
-pub const FORMAT_VERSION: u32 = 1;
+pub(crate) const FORMAT_VERSION: u32 = 1;

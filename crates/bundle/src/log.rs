@@ -13,7 +13,7 @@ use std::io::{self, Read};
 /// The first bytes of every log.
 pub const MAGIC: &[u8; 8] = b"PNCTLOG1";
 /// A longer block is damage.
-pub const MAX_BLOCK: usize = 1 << 24;
+const MAX_BLOCK: usize = 1 << 24;
 const HEADER: usize = 9;
 const KIND_SAMPLES: u8 = 1;
 const KIND_WINDOW: u8 = 2;

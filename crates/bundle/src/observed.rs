@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// The maximum number kept per series: the longest.
-pub const MAX_OBSERVED: usize = 64;
+const MAX_OBSERVED: usize = 64;
 
 /// The observed samples of a series.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]

@@ -17,7 +17,8 @@ mod reader;
 mod tests;
 mod writer;
 
-pub use block::{BlockHeader, Encoding, MAGIC, MAX_PAYLOAD};
+pub use block::{BlockHeader, Encoding, MAGIC};
+pub(crate) use block::MAX_PAYLOAD;
 pub use document::{Keeps, RecordingDocument, SCHEMA};
 pub use reader::{BlockPlace, RecordingReader, SourceBlocks};
 pub use writer::{Appended, LaneWriter, RecordingWriter};

@@ -9,7 +9,7 @@ use crate::judged::{ProofWord, VerdictWord};
 use serde::{Deserialize, Serialize};
 
 /// The maximum number of reasons kept, the gravest first; the rest is counted.
-pub const MOST_REASONS: usize = 100;
+const MOST_REASONS: usize = 100;
 
 /// A word and its reasons.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]

@@ -18,7 +18,8 @@ mod tests;
 mod writer;
 
 pub use document::{KeptRule, SCHEMA, SeriesWindows, WindowsDocument};
-pub use file::{MAGIC, MAX_RECORDS, Waited, WindowError, WindowHead, WindowLane};
+pub use file::{MAGIC, Waited, WindowError, WindowHead, WindowLane};
+pub(crate) use file::MAX_RECORDS;
 pub use reader::{SavedWindow, WindowsReader};
 pub use writer::WindowsWriter;
 
@@ -26,4 +27,4 @@ pub(crate) const DIRECTORY: &str = crate::member::WINDOWS;
 /// The suffix of window files.
 pub(crate) const ENDING: &str = ".window";
 /// The maximum number of windows opened per bundle; more are damage or an attack.
-pub const MAX_WINDOWS: usize = 1 << 16;
+pub(crate) const MAX_WINDOWS: usize = 1 << 16;

@@ -155,7 +155,7 @@ impl Tolerance {
     }
 
     /// Whether a count is within the tolerance of a claim.
-    pub fn admits(&self, claimed: u64, counted: u64) -> bool {
+    fn admits(&self, claimed: u64, counted: u64) -> bool {
         let more = self.more.map_or(u64::MAX, |more| claimed.saturating_add(more));
         (claimed.saturating_sub(self.fewer)..=more).contains(&counted)
     }

@@ -93,7 +93,7 @@ pub const NAMED: &[NamedEvent] = &[
 
 impl PerfEvent {
     /// CPU time of the counted tasks, in ns.
-    pub const TASK_CLOCK: PerfEvent = PerfEvent::Named(NAMED[1]);
+    const TASK_CLOCK: PerfEvent = PerfEvent::Named(NAMED[1]);
     /// Minor and major page faults of the thread.
     pub const PAGE_FAULTS: PerfEvent = PerfEvent::Named(NAMED[2]);
     /// Voluntary and involuntary context switches of the thread.
@@ -104,9 +104,9 @@ impl PerfEvent {
     /// Page faults with I/O.
     pub const MAJOR_FAULTS: PerfEvent = PerfEvent::Named(NAMED[6]);
     pub const CYCLES: PerfEvent = PerfEvent::Named(NAMED[9]);
-    pub const INSTRUCTIONS: PerfEvent = PerfEvent::Named(NAMED[10]);
+    const INSTRUCTIONS: PerfEvent = PerfEvent::Named(NAMED[10]);
     /// Misses of the last-level cache.
-    pub const CACHE_MISSES: PerfEvent = PerfEvent::Named(NAMED[12]);
+    const CACHE_MISSES: PerfEvent = PerfEvent::Named(NAMED[12]);
 
     /// The event that counts the hits of a tracepoint.
     pub fn tracepoint(group: &str, name: &str) -> PerfEvent {

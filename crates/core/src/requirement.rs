@@ -93,7 +93,7 @@ pub struct Requirement {
 
 /// The outcome of a requirement.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum RequirementVerdict {
+pub(crate) enum RequirementVerdict {
     Met,
     NotMet,
     /// The evidence does not decide, for this reason.

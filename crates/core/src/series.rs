@@ -6,7 +6,7 @@ use hdrhistogram::Histogram;
 /// The default number of worst samples kept.
 pub const WORST_KEPT: usize = 64;
 /// The significant digits of the overall histogram: every value within 0.1 %.
-pub const HDR_DIGITS: u8 = 3;
+pub(crate) const HDR_DIGITS: u8 = 3;
 /// The limit of the overall histogram (12 days), which longer latencies are counted as; `max` stays
 /// exact.
 pub const HDR_MAX: u64 = 1 << 50;

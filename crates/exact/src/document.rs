@@ -14,7 +14,7 @@ const FUNCTIONS: usize = 50;
 pub const SECTIONS: usize = 50;
 /// The maximum number of calls listed per sample: a page shows no more, and 4 million instructions
 /// have 300,000.
-pub const CALLS_MAX: usize = 20_000;
+const CALLS_MAX: usize = 20_000;
 
 impl Exact {
     /// The document; `bundle` is the replayed run, which names its worst samples, and `digest` that

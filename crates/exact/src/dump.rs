@@ -26,7 +26,7 @@ pub const CODE: usize = 16;
 impl CodeBlock {
     /// Whether it is user code (the lower half of the addresses,
     /// Documentation/arch/x86/x86_64/mm.rst).
-    pub fn is_user(&self) -> bool {
+    pub(crate) fn is_user(&self) -> bool {
         self.pc >> 63 == 0
     }
 

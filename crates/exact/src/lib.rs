@@ -101,7 +101,7 @@ impl Exact {
 
 impl ExactSample {
     /// The functions in which this sample exceeds another, the largest excess first.
-    pub fn more_than(&self, other: &ExactSample) -> Vec<Difference> {
+    pub(crate) fn more_than(&self, other: &ExactSample) -> Vec<Difference> {
         let there = |name: &str| {
             other.functions.iter().find(|function| function.name == name).map_or(0, |f| f.own)
         };

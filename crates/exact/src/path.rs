@@ -359,7 +359,7 @@ impl Path {
     }
 
     /// Whether interrupts were disabled just before this instruction, at which one enters.
-    pub fn irqs_off_before(&self, at: u64) -> bool {
+    pub(crate) fn irqs_off_before(&self, at: u64) -> bool {
         let change = self.events.iter().rev().find_map(|(when, event)| match event {
             PathPoint::IrqsOff if *when < at => Some(true),
             PathPoint::IrqsOn if *when <= at => Some(false),
@@ -392,7 +392,7 @@ impl Path {
     }
 
     /// The functions that ran between two instructions, with their instructions, the most first.
-    pub fn ran_between(&self, from: u64, to: u64) -> Vec<(String, u64)> {
+    pub(crate) fn ran_between(&self, from: u64, to: u64) -> Vec<(String, u64)> {
         let mut sums: HashMap<&str, u64> = HashMap::new();
         let mut begin = 0;
         for (end, function) in &self.ran {

@@ -36,7 +36,7 @@ pub struct Deciding<'s> {
 
 impl Deciding<'_> {
     /// The latency from which samples are late, if latencies have a bound.
-    pub fn late_from(&self) -> Option<Nanos> {
+    pub(crate) fn late_from(&self) -> Option<Nanos> {
         let bounds_latency = |of: &Requirement| {
             let bounded =
                 matches!(of.comparison, BoundComparison::Less | BoundComparison::LessOrEqual);

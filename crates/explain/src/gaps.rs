@@ -28,7 +28,7 @@ pub enum LossScope {
 impl LossScope {
     /// The source of a test point: its thread's ring or, for a source line, which the kernel
     /// timestamps and which alone has a CPU, the buffers of the CPUs.
-    pub fn of_point(tid: Tid, cpu: u16) -> LossScope {
+    pub(crate) fn of_point(tid: Tid, cpu: u16) -> LossScope {
         if cpu == Event::NO_CPU { LossScope::Thread(tid) } else { LossScope::AnyCpu }
     }
 }
@@ -67,7 +67,7 @@ impl Gaps {
     }
 
     /// Sorts the gaps; required before queries.
-    pub fn seal(&mut self) {
+    pub(crate) fn seal(&mut self) {
         // A loss without a thread concerns all threads.
         if let Some(nobodys) = self.threads.get(&Tid::IDLE).cloned() {
             self.threads.values_mut().for_each(|segments| segments.0.extend(&nobodys.0));
@@ -82,12 +82,12 @@ impl Gaps {
     }
 
     /// Whether any kernel event is missing.
-    pub fn any_of_kernel(&self) -> bool {
+    pub(crate) fn any_of_kernel(&self) -> bool {
         !self.any_cpu.0.is_empty()
     }
 
     /// Whether any test point is missing.
-    pub fn any_of_points(&self) -> bool {
+    pub(crate) fn any_of_points(&self) -> bool {
         !self.any_thread.0.is_empty()
     }
 

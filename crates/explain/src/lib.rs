@@ -6,7 +6,7 @@ pub mod answer;
 pub mod cycles;
 pub mod document;
 pub mod entries;
-pub mod event_counts;
+mod event_counts;
 pub mod explain;
 pub mod functions;
 pub mod gaps;

@@ -162,7 +162,7 @@ impl Occupancy {
 }
 
 /// The kind and the name of an interrupt.
-pub fn interrupt_name(what: Interrupt, names: &Names) -> (&'static str, String) {
+pub(crate) fn interrupt_name(what: Interrupt, names: &Names) -> (&'static str, String) {
     match what {
         Interrupt::Hard(irq) => ("irq", names.irq(irq)),
         Interrupt::Vector(vector) => ("vector", names.vector(vector)),

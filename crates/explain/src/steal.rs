@@ -34,7 +34,7 @@ pub struct Hole {
 
 /// The holes in the recording of several CPUs; `events` in order of time. A single CPU proves
 /// nothing.
-pub fn holes(events: &[Event]) -> Vec<Hole> {
+pub(crate) fn holes(events: &[Event]) -> Vec<Hole> {
     let mut holes = Vec::new();
     let mut last: Option<MonotonicNs> = None;
     for (place, event) in events.iter().enumerate().filter(|(_, event)| event.cpu != Event::NO_CPU)
@@ -136,7 +136,7 @@ pub fn waits(events: &[Event]) -> Vec<DelayedTimer> {
 
 /// The intervals in which one CPU was taken although others were not: a timer of another CPU was
 /// overdue as well, and expired together with its own.
-pub fn holes_of(cpu: u16, waits: &[DelayedTimer]) -> Vec<Hole> {
+pub(crate) fn holes_of(cpu: u16, waits: &[DelayedTimer]) -> Vec<Hole> {
     let own = waits.iter().filter(|wait| wait.cpu == cpu);
     let hole = |own: &DelayedTimer| {
         let other = waits.iter().find(|other| own.proves(other))?;

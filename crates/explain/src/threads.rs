@@ -73,7 +73,7 @@ impl From<TaskState> for ThreadState {
 /// Whether the leaving task may cause this event within the switch, with interrupts disabled: it
 /// waits for a lock, or another tracepoint shows it, or a tracer its stack. Any other event shows
 /// an unrecorded switch back to it.
-pub fn may_be_in_switch(what: &EventKind) -> bool {
+pub(crate) fn may_be_in_switch(what: &EventKind) -> bool {
     match what {
         EventKind::ContentionBegin { .. }
         | EventKind::ContentionEnd { .. }

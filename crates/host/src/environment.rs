@@ -17,8 +17,10 @@ mod read;
 mod settings;
 mod topology;
 
-pub use boot_list::{BootList, ListReader};
-pub use config::{ConfigSource, KernelConfig, OPTIONS};
+pub use boot_list::BootList;
+pub(crate) use boot_list::ListReader;
+pub use config::{ConfigSource, KernelConfig};
+pub(crate) use config::OPTIONS;
 pub use counters::KernelCounters;
 pub use cpu::{CpuInfo, Frequency, IdleState, Kilohertz};
 pub use interrupts::{InterruptLine, Interrupts};

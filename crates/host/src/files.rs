@@ -25,7 +25,7 @@ impl FileError {
             || self.source.kind() == io::ErrorKind::NotFound
     }
     /// Whether a permission is missing.
-    pub fn is_forbidden(&self) -> bool {
+    pub(crate) fn is_forbidden(&self) -> bool {
         self.source.kind() == io::ErrorKind::PermissionDenied
     }
     /// The error number of the kernel, if any.

@@ -36,7 +36,8 @@ pub use list::{PartitionTask, PartitionView, list};
 pub use machine::{MachineSplit, check_rights};
 pub use pending::{JournalState, Pending, pending};
 pub use plan::{Change, IsolationPlan, PlanStep, Skipped, plan};
-pub use request::{MAX_NAME, PartitionRequest, TargetCpus, check_name, parse_cpus, parse_cpus_on};
+pub use request::{PartitionRequest, TargetCpus, parse_cpus_on};
+pub(crate) use request::{MAX_NAME, check_name, parse_cpus};
 pub use sampling::{Activity, CpuActivity, InterruptActivity, Sampling, TaskActivity, sample};
 pub use status::{InForce, PartitionStatus, status};
 

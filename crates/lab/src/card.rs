@@ -10,7 +10,7 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
 /// The card's file in the run's directory.
-pub const CARD: &str = "card";
+pub(crate) const CARD: &str = "card";
 /// The card's size: the board's memory, which holds the results first. QEMU needs a power of two.
 const CARD_BYTES: u64 = 1 << 30;
 /// The unit of positions on the card.
@@ -34,7 +34,7 @@ pub fn status(dir: &Path) -> String {
 ///
 /// # Errors
 /// A part reported as complete is not, or has a wrong checksum.
-pub fn unload(dir: &Path) -> Result<(), LabError> {
+pub(crate) fn unload(dir: &Path) -> Result<(), LabError> {
     let path = dir.join(CARD);
     let open = || fs::File::open(&path).map_err(LabError::io("open", &path));
     let status = text(open()?, 0).map_err(LabError::io("read", &path))?;

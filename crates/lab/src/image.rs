@@ -15,7 +15,7 @@ const XZ_MAGIC: &[u8] = b"\xfd7zXZ\0";
 /// The offsets are those of the x86 boot protocol (Documentation/arch/x86/boot.rst): `setup_sects`
 /// at 0x1f1, `HdrS` at 0x202, `version` at 0x206, `payload_offset` at 0x248 and `payload_length` at
 /// 0x24c, since version 2.08.
-pub fn elf_of(image: &[u8]) -> Option<Vec<u8>> {
+pub(crate) fn elf_of(image: &[u8]) -> Option<Vec<u8>> {
     let u32_at = |place: usize| {
         Some(u32::from_le_bytes(image.get(place..place + 4)?.try_into().ok()?) as usize)
     };

@@ -87,7 +87,7 @@ impl InitramfsTree {
     }
 
     /// Adds a symbolic link under `prefix` unless the path exists.
-    pub fn link_if_absent(
+    pub(crate) fn link_if_absent(
         &mut self,
         prefix: &str,
         path: &str,

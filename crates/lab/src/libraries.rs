@@ -106,7 +106,7 @@ pub struct Libraries {
 
 impl Libraries {
     /// The directories of this machine's /etc/ld.so.conf and the linker's own.
-    pub fn of_the_system() -> Libraries {
+    pub(crate) fn of_the_system() -> Libraries {
         let mut dirs = Vec::new();
         conf_dirs(Path::new("/etc/ld.so.conf"), INCLUDE_DEPTH_MAX, &mut dirs);
         dirs.extend(DEFAULT_DIRS.iter().map(PathBuf::from));
@@ -124,7 +124,7 @@ impl Libraries {
     }
 
     /// The libraries of packages unpacked into a tree.
-    pub fn of_tree(tree: &Path, arch: Arch) -> Libraries {
+    pub(crate) fn of_tree(tree: &Path, arch: Arch) -> Libraries {
         let library = tree.join("usr/lib");
         Libraries { dirs: vec![library.join(arch.multiarch()), library] }
     }

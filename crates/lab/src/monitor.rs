@@ -18,7 +18,7 @@ impl Monitor {
     }
 
     /// Whether everything was saved; waits until QEMU has ended.
-    pub fn has_saved(self) -> bool {
+    pub(crate) fn has_saved(self) -> bool {
         self.0.join().unwrap_or(false)
     }
 }

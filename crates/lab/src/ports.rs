@@ -9,7 +9,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
 /// No init reports this much: longer output is from a guest that took its descriptor.
-pub const STATUS_MAX: u64 = 1 << 20;
+pub(crate) const STATUS_MAX: u64 = 1 << 20;
 /// The maximum number of problems, which users read.
 const PROBLEMS_MAX: usize = 100;
 
@@ -82,7 +82,7 @@ pub fn read_at_most(path: &Path, most: u64) -> io::Result<Vec<u8>> {
 }
 
 /// The last bytes of such a file.
-pub fn read_end(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+pub(crate) fn read_end(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     match fs::File::open(path) {
         Err(why) if why.kind() == io::ErrorKind::NotFound => {}
@@ -121,7 +121,7 @@ pub fn unpack(archive: &[u8]) -> Result<BTreeMap<String, Vec<u8>>, String> {
 }
 
 /// Unpacks a results archive of any size below a directory while reading it.
-pub fn unpack_to(archive: impl Read, directory: &Path) -> Result<(), String> {
+pub(crate) fn unpack_to(archive: impl Read, directory: &Path) -> Result<(), String> {
     let mut rest = archive;
     loop {
         let mut reader = Reader::new(rest).map_err(|why| why.to_string())?;

@@ -64,7 +64,7 @@ pub fn open(path: &Path) -> Result<Option<File>, LabError> {
 }
 
 /// Opens a lock file that no other user can open.
-pub fn lock_file(path: &Path) -> Result<File, LabError> {
+pub(crate) fn lock_file(path: &Path) -> Result<File, LabError> {
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(false).mode(0o600);
     options.custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32);

@@ -20,22 +20,22 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// The virtio ports, all from the guest to this machine; each is a file in the run's directory.
-pub const PORTS: [&str; 4] = ["status", "stdout", "stderr", "results"];
+const PORTS: [&str; 4] = ["status", "stdout", "stderr", "results"];
 /// The pipe that carries the request to end into the guest, also the port's name.
 const CONTROL: &str = "control";
 /// The pipe that closes with the process that runs the guest.
 const ALIVE: &str = "alive";
 /// The file of the guest's console.
-pub const CONSOLE: &str = "console";
+pub(crate) const CONSOLE: &str = "console";
 /// The file with the messages of QEMU itself.
-pub const QEMU_STDERR: &str = "qemu-stderr";
+pub(crate) const QEMU_STDERR: &str = "qemu-stderr";
 /// The archive of the guest's first file system.
-pub const INITRAMFS: &str = "initramfs";
+pub(crate) const INITRAMFS: &str = "initramfs";
 
 /// The input of a guest that resumes from its saved boot.
 pub const JOB: &str = "job";
 /// The image with a guest's saved boot, and its name in the image.
-pub const SAVED: &str = "saved";
+pub(crate) const SAVED: &str = "saved";
 const SAVED_AS: &str = "boot";
 
 /// The maximum output of a guest in total: its memory bounds the results, but not the console.

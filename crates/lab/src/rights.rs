@@ -45,7 +45,7 @@ impl QemuRights {
     }
 
     /// The command before QEMU that ends it with this process, which holds the pipe of this name.
-    pub fn wrapper(self, pipe: &str) -> Vec<OsString> {
+    pub(crate) fn wrapper(self, pipe: &str) -> Vec<OsString> {
         match self.nobody {
             true => ["/bin/sh", "-c", WITH_ITS_PARENT, pipe].map(OsString::from).into(),
             false => Vec::new(),

@@ -47,7 +47,7 @@ pub fn prepare(
 
 /// Adds the job to the first file system, as a second archive after the first: its files replace
 /// those (Documentation/driver-api/early-userspace/buffer-format.rst).
-pub fn append_job(dir: &Path) -> Result<(), LabError> {
+pub(crate) fn append_job(dir: &Path) -> Result<(), LabError> {
     let initramfs = dir.join(qemu::INITRAMFS);
     let job = dir.join(qemu::JOB);
     let mut job = fs::File::open(&job).map_err(LabError::io("open", &job))?;

@@ -14,11 +14,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 const WORDS: usize = 3;
 /// Samples of one ring that are buffered outside of it while its reader is away: 48 bytes each, 52
 /// s of one every 100 µs.
-pub const BACKLOG: usize = 1 << 19;
+const BACKLOG: usize = 1 << 19;
 /// A ring filled to this percentage is drained to the backlog.
 const FULL_ENOUGH: u64 = 20;
 /// A missed count that exceeds 16 bits: the reader recomputes it from latency and period.
-pub const MISSED_MANY: u64 = 0xffff;
+pub(crate) const MISSED_MANY: u64 = 0xffff;
 
 /// Keeps the writer's and the reader's word on separate cache lines.
 #[repr(align(128))]
@@ -212,7 +212,7 @@ impl Consumer {
     }
 
     /// Samples dropped after the last one that was read; known when the producer is gone.
-    pub fn dropped_when_ended(&self) -> u64 {
+    pub(crate) fn dropped_when_ended(&self) -> u64 {
         self.dropped_at_end(self.shared.offered.0.load(Ordering::Acquire) as u32)
     }
 
@@ -239,7 +239,7 @@ impl Consumer {
 
     /// Samples dropped after the last one that was read, if the writer has ended after offering
     /// `offered`.
-    pub fn dropped_at_end(&self, offered: u32) -> u64 {
+    fn dropped_at_end(&self, offered: u32) -> u64 {
         u64::from(offered.wrapping_sub(lock(&self.reader).next_seq as u32))
     }
 }

@@ -31,7 +31,7 @@ impl Stop {
     }
     /// Series number `series` exceeded its `stop_above`: all threads end. Records the first such
     /// series.
-    pub fn trip(&self, series: u32) {
+    pub(crate) fn trip(&self, series: u32) {
         let _ =
             self.tripped_by.compare_exchange(NONE, series, Ordering::Relaxed, Ordering::Relaxed);
         self.ask();

@@ -62,7 +62,7 @@ pub struct ThreadSettings {
 impl ThreadSettings {
     /// Its CPU, if it cannot leave it: saves a query at every sample. SCHED_DEADLINE binds a thread
     /// to no CPU, whatever the plan.
-    pub fn only_cpu(&self) -> Option<u32> {
+    pub(crate) fn only_cpu(&self) -> Option<u32> {
         let is_bound = self.scheduling.deadline.is_none() && self.cpus.len() == 1;
         self.cpus.first().filter(|_| is_bound).map(|cpu| cpu as u32)
     }

@@ -10,7 +10,7 @@ pub mod counter;
 pub mod heap;
 mod io_uring;
 mod irq;
-pub mod measurement_loop;
+pub(crate) mod measurement_loop;
 mod mutex;
 mod netio;
 #[cfg(test)]
@@ -98,7 +98,7 @@ pub trait Observer {
 }
 
 /// Observes nothing: the tasks provide all notes.
-pub struct NoObserver;
+pub(crate) struct NoObserver;
 impl Observer for NoObserver {}
 
 /// Creates threads where their CPUs are: in a partition, or outside.

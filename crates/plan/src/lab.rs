@@ -17,7 +17,8 @@ pub use axis::{Axis, AxisValue, CellSelection};
 pub use cells::{CellError, LabCell};
 pub use change::with_command_line;
 pub use published::{PublishedRowSpec, PublishedTable};
-pub use seeds::{MAX_SEEDS, Seeds};
+pub use seeds::Seeds;
+pub(crate) use seeds::MAX_SEEDS;
 
 use crate::context::LoadOptions;
 use crate::experiment::SectionKeys;
@@ -32,13 +33,13 @@ use std::sync::Arc;
 /// Cells of a lab.
 pub const MAX_CELLS: usize = 4_096;
 /// Axes of a lab.
-pub const MAX_AXES: usize = 16;
+pub(crate) const MAX_AXES: usize = 16;
 /// Values of an axis.
 pub const MAX_VALUES: usize = 256;
 /// Repetitions of a cell.
-pub const MAX_REPEAT: u64 = 1_000;
+pub(crate) const MAX_REPEAT: u64 = 1_000;
 /// Cells that may run at the same time.
-pub const MAX_PARALLEL: u64 = 1_024;
+pub(crate) const MAX_PARALLEL: u64 = 1_024;
 
 /// A whole lab file, from [`load_lab`].
 #[derive(Clone, Debug)]

@@ -13,7 +13,7 @@ use punctual_core::{
 use std::path::PathBuf;
 
 /// A type of parameter.
-pub trait Parameter: Clone {
+pub(crate) trait Parameter: Clone {
     /// The value in TOML; `None` if nothing is written.
     fn toml(&self) -> Option<String>;
     /// The value for display.

@@ -6,7 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 
 /// Problems of a file that are shown; the rest are counted.
-pub const SHOWN_PROBLEMS: usize = 50;
+pub(crate) const SHOWN_PROBLEMS: usize = 50;
 /// Problems kept with their text; a hostile file can have millions.
 pub(crate) const KEPT_PROBLEMS: usize = 1_000;
 

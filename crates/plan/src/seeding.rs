@@ -7,11 +7,11 @@ use crate::plan::{LoadPlan, MeasurePlan, Plan, Workload};
 use punctual_core::Nanos;
 
 /// The placeholder of the seed in a load's arguments.
-pub const SEED_MARK: &str = "{seed}";
+const SEED_MARK: &str = "{seed}";
 /// The variable in a load's environment that holds the seed.
 pub const SEED_VARIABLE: &str = "PUNCTUAL_SEED";
 /// The source of random choices for an experiment without a seed.
-pub const DEFAULT_SEED: u64 = 1;
+const DEFAULT_SEED: u64 = 1;
 
 /// The purpose of a random number: each has its own sequence.
 #[derive(Clone, Copy)]

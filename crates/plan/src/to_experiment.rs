@@ -17,7 +17,7 @@ use std::path::Path;
 
 impl Plan {
     /// The plan as an experiment with every setting written out.
-    pub fn to_experiment(&self) -> Experiment {
+    pub(crate) fn to_experiment(&self) -> Experiment {
         Experiment {
             source: SourceText::shared(format!("{}.toml", self.name), ""),
             format: SourceFormat::Toml,

@@ -157,7 +157,7 @@ impl FileHeader {
     }
 
     /// The offset of ring `number`.
-    pub fn ring_at(&self, number: u32) -> u64 {
+    pub(crate) fn ring_at(&self, number: u32) -> u64 {
         RINGS_AT + u64::from(number) * ring_stride(self.slots)
     }
 }

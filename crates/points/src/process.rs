@@ -12,7 +12,7 @@ use std::io;
 use std::mem::offset_of;
 
 /// Slots of one process that are read in one turn: 2 GiB.
-pub const SLOTS_AT_ONCE: u64 = 1 << 26;
+pub(crate) const SLOTS_AT_ONCE: u64 = 1 << 26;
 
 /// The place at which reading of an existing ring begins.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -77,7 +77,7 @@ impl PointProcess {
     }
 
     /// Opens a file of another user, which may only claim processes of that user.
-    pub fn open_of(user: Option<Stranger>, file: &impl Access) -> Result<PointProcess, Refused> {
+    pub(crate) fn open_of(user: Option<Stranger>, file: &impl Access) -> Result<PointProcess, Refused> {
         let header = FileHeader::read(file)?;
         if let Some(why) = false_claim(user, header.pid) {
             return Err(Refused::Malformed(why));
@@ -95,7 +95,7 @@ impl PointProcess {
     }
 
     /// Omits points that threads without a ring lost before.
-    pub fn forgive_ringless(&mut self, state: &ControlState) {
+    pub(crate) fn forgive_ringless(&mut self, state: &ControlState) {
         self.ringless_before = state.ringless;
     }
 
@@ -151,7 +151,7 @@ impl PointProcess {
     }
 
     /// Lets living threads overwrite: for the rings of a flight recorder.
-    pub fn lift_limits(&self, file: &impl Access) {
+    pub(crate) fn lift_limits(&self, file: &impl Access) {
         for number in 0..self.rings.len() as u32 {
             let at = self.header.ring_at(number);
             if RingState::read(file, at).is_ok_and(|ring| ring.state == RING_LIVE) {

@@ -28,10 +28,10 @@ struct TakenQuota {
 
 impl Quotas {
     /// Takes one more thread; false if this exceeds the user's quota.
-    pub fn take_source(&mut self, user: Option<Stranger>) -> bool {
+    pub(crate) fn take_source(&mut self, user: Option<Stranger>) -> bool {
         take(user.map(|user| &mut self.taken.entry(user).or_default().sources), SOURCES)
     }
-    pub fn take_name(&mut self, user: Option<Stranger>) -> bool {
+    pub(crate) fn take_name(&mut self, user: Option<Stranger>) -> bool {
         take(user.map(|user| &mut self.taken.entry(user).or_default().names), NAMES)
     }
 }
@@ -46,7 +46,7 @@ fn take(count: Option<&mut usize>, most: usize) -> bool {
 
 /// Why another user's file may not claim the process or thread of this number: it belongs to a
 /// different user. A number without a process belongs to no user.
-pub fn false_claim(user: Option<Stranger>, number: u32) -> Option<String> {
+pub(crate) fn false_claim(user: Option<Stranger>, number: u32) -> Option<String> {
     let Stranger(user) = user?;
     let owner = alive::owner(number).filter(|owner| *owner != user)?;
     Some(format!("user {user} claims process or thread {number}, which is of user {owner}"))

@@ -30,7 +30,7 @@ use punctual_core::words;
 use std::path::{Path, PathBuf};
 
 /// The maximum number of functions per request: each costs a probe.
-pub const FUNCTIONS_MAX: usize = 4_096;
+const FUNCTIONS_MAX: usize = 4_096;
 
 /// The reason why a function was not found.
 #[derive(Debug, thiserror::Error)]

@@ -5,7 +5,7 @@
 mod native;
 
 #[cfg(all(feature = "lines", any(target_arch = "x86_64", target_arch = "aarch64")))]
-pub use native::Unwinder;
+pub(crate) use native::Unwinder;
 
 /// The registers of a thread in user mode, and the bytes of its stack from the stack pointer on.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
@@ -32,11 +32,11 @@ pub struct UserStack {
 /// Where nothing can be unwound.
 #[cfg(not(all(feature = "lines", any(target_arch = "x86_64", target_arch = "aarch64"))))]
 #[derive(Default)]
-pub struct Unwinder {}
+pub(crate) struct Unwinder {}
 
 #[cfg(not(all(feature = "lines", any(target_arch = "x86_64", target_arch = "aarch64"))))]
 impl Unwinder {
-    pub const IS_AVAILABLE: bool = false;
+    pub(crate) const IS_AVAILABLE: bool = false;
 
     pub fn unwind(&mut self, copy: &StackCopy) -> UserStack {
         UserStack { addresses: vec![copy.ip], is_cut: true }

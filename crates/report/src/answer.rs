@@ -289,7 +289,7 @@ fn how_to_explain(summary: &Summary, deciding: Option<&Deciding<'_>>) -> Option<
 }
 
 /// The figure as a sentence. `time` formats a time in ns with its unit.
-pub fn figure_sentence(figure: &DecidingFigure, time: impl Fn(f64) -> String) -> String {
+pub(crate) fn figure_sentence(figure: &DecidingFigure, time: impl Fn(f64) -> String) -> String {
     let value = |value: f64| match figure.is_time {
         true => time(value),
         false => count(value.max(0.0) as u64),
@@ -311,7 +311,7 @@ pub fn figure_sentence(figure: &DecidingFigure, time: impl Fn(f64) -> String) ->
 }
 
 /// The causes of the delay as a sentence; empty if none is known.
-pub fn delays_sentence(delays: &Delays, time: impl Fn(f64) -> String) -> String {
+pub(crate) fn delays_sentence(delays: &Delays, time: impl Fn(f64) -> String) -> String {
     let mut parts: Vec<String> = delays.causes.iter().take(CAUSES).map(cause_words).collect();
     let rest: f64 = delays.causes.iter().skip(CAUSES).map(|cause| cause.share).sum();
     parts.extend((rest >= 0.01).then(|| format!("{} others", whole_percent(rest))));

@@ -8,7 +8,7 @@ mod rules;
 mod table;
 
 pub use rules::{Matching, Rules};
-pub use table::{REMEDIES, Remedy};
+pub(crate) use table::{REMEDIES, Remedy};
 
 use crate::format::plain;
 use punctual_core::event::Recorded;
@@ -82,7 +82,7 @@ pub fn of(blamed: &[Blame], evidence: &RemedyEvidence<'_>) -> Vec<Advice> {
 }
 
 /// A delay with all facts that its remedies depend on.
-pub struct DelayFacts<'a> {
+pub(crate) struct DelayFacts<'a> {
     kind: CauseKind,
     blame: &'a Blame,
     evidence: &'a RemedyEvidence<'a>,

@@ -9,7 +9,8 @@ pub mod lab;
 pub mod tail;
 pub mod tune;
 
-pub use comparison::{of_distributions, of_gate, of_series};
+pub use comparison::of_series;
+pub(crate) use comparison::{of_distributions, of_gate};
 pub use comparison_answer::{answer_of, factor, times};
 
 use crate::format::micros_f64;
@@ -37,7 +38,7 @@ pub fn gaps(gaps: &[GapSummary]) -> Vec<String> {
 }
 
 /// A duration with two digits: `45 s`, `70 min`, `5 h`, `12 d`.
-pub fn spoken(ns: f64) -> String {
+pub(crate) fn spoken(ns: f64) -> String {
     let s = ns / 1e9;
     let round = |value: f64| {
         let step = if value >= 100.0 { 10f64.powf(value.log10().floor() - 1.0) } else { 1.0 };
@@ -70,7 +71,7 @@ pub fn listed(words: &[String]) -> String {
 }
 
 /// A probability with its sign: `p = 0.0310`, `p < 0.0001`.
-pub fn p_is(p: f64) -> String {
+pub(crate) fn p_is(p: f64) -> String {
     if p < 1e-4 { "p < 0.0001".to_owned() } else { format!("p = {}", probability(p)) }
 }
 

@@ -15,7 +15,7 @@ pub mod figures;
 pub mod hunt;
 pub mod intervals;
 pub mod lab;
-pub mod lab_figures;
+pub(crate) mod lab_figures;
 pub mod notes;
 pub mod occupancy;
 pub mod percentiles;
@@ -26,7 +26,8 @@ pub mod tail;
 pub mod trend;
 pub mod tune;
 
-pub use cell::{Cell, Tone, Value, verdict_words};
+pub use cell::{Cell, Tone, Value};
+pub(crate) use cell::verdict_words;
 pub use column::{Column, Face};
 
 #[derive(Clone, Debug, Default)]
@@ -74,11 +75,11 @@ impl Table {
     pub fn new(title: impl Into<String>, columns: Vec<Column>) -> Table {
         Table { title: title.into(), columns, ..Table::default() }
     }
-    pub fn sortable(mut self) -> Table {
+    pub(crate) fn sortable(mut self) -> Table {
         self.sortable = true;
         self
     }
-    pub fn untimed(mut self) -> Table {
+    pub(crate) fn untimed(mut self) -> Table {
         self.untimed = true;
         self
     }
@@ -93,15 +94,15 @@ impl Table {
     pub fn remark(&mut self, tone: Tone, text: impl Into<String>) {
         self.remarks.push(Remark { text: text.into(), tone, only: None });
     }
-    pub fn remark_in(&mut self, face: Face, tone: Tone, text: impl Into<String>) {
+    pub(crate) fn remark_in(&mut self, face: Face, tone: Tone, text: impl Into<String>) {
         self.remarks.push(Remark { text: text.into(), tone, only: Some(face) });
     }
     /// The table, unless it has no rows.
-    pub fn unless_empty(self) -> Option<Table> {
+    pub(crate) fn unless_empty(self) -> Option<Table> {
         (!self.rows.is_empty()).then_some(self)
     }
     /// Whether it holds times in the unit of the whole table.
-    pub fn has_times(&self) -> bool {
+    pub(crate) fn has_times(&self) -> bool {
         let is_time = |value: &Value| matches!(value, Value::Time(_) | Value::Interval(..));
         self.rows.iter().flatten().any(|cell| is_time(&cell.value))
     }
@@ -124,7 +125,7 @@ impl Table {
         (columns, rows.collect(), self.rows.len().saturating_sub(most))
     }
     /// Its remarks for one face.
-    pub fn remarks_of(&self, face: Face) -> impl Iterator<Item = &Remark> {
+    pub(crate) fn remarks_of(&self, face: Face) -> impl Iterator<Item = &Remark> {
         self.remarks.iter().filter(move |remark| remark.only.is_none_or(|only| only == face))
     }
 }

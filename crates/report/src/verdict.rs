@@ -15,7 +15,7 @@ const NAMES: usize = 4;
 
 /// The tone of a verdict. It is good exactly if something was required, all of it is met and
 /// nothing failed: the exit code is 0.
-pub fn tone_of(verdict: &Verdict) -> Tone {
+pub(crate) fn tone_of(verdict: &Verdict) -> Tone {
     match (verdict.exit(), verdict.word) {
         (Exit::Done, Some(VerdictWord::Met)) => Tone::Good,
         (Exit::Done, _) => Tone::Plain,
@@ -25,7 +25,7 @@ pub fn tone_of(verdict: &Verdict) -> Tone {
 }
 
 /// A reason that prevents *met*, or fails the run.
-pub fn of_reason(reason: &Reason) -> String {
+pub(crate) fn of_reason(reason: &Reason) -> String {
     let with = |why: &Option<String>| why.as_ref().map_or(String::new(), |why| format!(": {why}"));
     match reason {
         Reason::Requirement { place, requirement, verdict, why, .. } => {
@@ -148,7 +148,7 @@ fn words(verdict: VerdictWord) -> &'static str {
 
 /// The reasons that no table of requirements shows, including those about requirements whose series
 /// can no longer be read.
-pub fn beside_requirements(summary: &Summary) -> impl Iterator<Item = &Reason> {
+pub(crate) fn beside_requirements(summary: &Summary) -> impl Iterator<Item = &Reason> {
     let of_baseline = summary.verdict.remarks();
     let not_judged = of_baseline.filter(|reason| matches!(reason, Reason::FewRuns { .. }));
     summary.verdict.against().chain(not_judged).filter(|reason| !is_in_table(reason, summary))

@@ -106,7 +106,7 @@ impl Command {
     }
 
     /// How the command ended, if it did before the request to end.
-    pub fn own_end(&self) -> Option<HowEnded> {
+    pub(crate) fn own_end(&self) -> Option<HowEnded> {
         let status = self.status.filter(|_| !self.terminated)?;
         Some(HowEnded::of_wait(status.into_raw() as u32))
     }

@@ -26,7 +26,8 @@ pub mod thread;
 mod typical;
 mod worst;
 
-pub use findings::{incomplete, not_seen};
+pub use findings::incomplete;
+pub(crate) use findings::not_seen;
 pub use options::CycleOptions;
 
 use crate::exit::Failure;
@@ -172,7 +173,7 @@ impl Cycles {
     }
 
     /// Takes the next event of a recording.
-    pub fn feed(&mut self, event: &Event) {
+    pub(crate) fn feed(&mut self, event: &Event) {
         if let Some(recording) = self.attacher.recording() {
             recording.push(event);
         }
@@ -538,7 +539,7 @@ impl Cycles {
     }
 
     /// The waits of threads without cycles.
-    pub fn seen_instead(&self) -> Vec<String> {
+    pub(crate) fn seen_instead(&self) -> Vec<String> {
         let why_not = self.all().filter_map(|thread| thread.why_not(&self.calls));
         let times = self.polling.spent_in_words();
         why_not.take(8).chain(times.into_iter().take(8)).collect()
@@ -580,7 +581,7 @@ impl Cycles {
     }
 
     /// The top cause of delay of the last minute.
-    pub fn top_culprit(&self, now: MonotonicNs) -> Option<TopCulprit> {
+    pub(crate) fn top_culprit(&self, now: MonotonicNs) -> Option<TopCulprit> {
         self.recent.top(now)
     }
 

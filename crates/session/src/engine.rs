@@ -16,7 +16,7 @@ use punctual_core::{MonotonicNs, Nanos};
 use punctual_sys::{clock, pace};
 
 /// Time between two saves of statistics: the maximum loss by kill -9.
-pub const CHECKPOINT: Nanos = Nanos::from_millis(900);
+pub(crate) const CHECKPOINT: Nanos = Nanos::from_millis(900);
 
 /// The time of an engine.
 pub trait EngineClock {
@@ -24,7 +24,7 @@ pub trait EngineClock {
     fn pause(&self, span: Nanos);
 }
 
-pub struct SystemClock;
+pub(crate) struct SystemClock;
 
 impl EngineClock for SystemClock {
     fn now(&self) -> MonotonicNs {

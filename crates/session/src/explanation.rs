@@ -8,7 +8,8 @@ mod request;
 mod sample;
 mod windows;
 
-pub use moments::{TRACE_PHASE, threads};
+pub use moments::threads;
+pub(crate) use moments::TRACE_PHASE;
 pub use request::{TraceInstant, Wanted};
 
 use crate::exit::Failure;

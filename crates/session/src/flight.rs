@@ -66,7 +66,7 @@ impl Flight {
     }
 
     /// Like [`Flight::start`], with the recorder's BPF programs.
-    pub fn start_attached(
+    pub(crate) fn start_attached(
         bundle: &Path,
         plan: &ExplainPlan,
         cpus: CpuSet,
@@ -128,12 +128,12 @@ impl Flight {
     }
 
     /// Polls these in addition; earlier ones keep their indexes.
-    pub fn watch_also(&self, series: WatchedSeries) {
+    pub(crate) fn watch_also(&self, series: WatchedSeries) {
         let _ = self.commands.send(WatchCommand::WatchAlso(Box::new(series)));
     }
 
     /// The worst samples of watched series number `place`, if it has no snapshot reader.
-    pub fn add_worst(&self, place: usize, samples: Vec<Sample>) {
+    pub(crate) fn add_worst(&self, place: usize, samples: Vec<Sample>) {
         if !samples.is_empty() {
             let _ = self.commands.send(WatchCommand::WorstSamples(place, samples));
         }

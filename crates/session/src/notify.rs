@@ -10,7 +10,7 @@ use std::os::unix::net::{SocketAddr, UnixDatagram};
 /// The variable that names its socket: a path, or an abstract name that begins with `@`.
 const VARIABLE: &str = "NOTIFY_SOCKET";
 
-pub struct ServiceManager {
+pub(crate) struct ServiceManager {
     socket: UnixDatagram,
     address: SocketAddr,
     is_ready: bool,
@@ -18,7 +18,7 @@ pub struct ServiceManager {
 
 impl ServiceManager {
     /// The service manager of the environment; `None` without one, or if its socket is unusable.
-    pub fn of_environment() -> Option<ServiceManager> {
+    pub(crate) fn of_environment() -> Option<ServiceManager> {
         ServiceManager::at(&env::var_os(VARIABLE)?)
     }
 

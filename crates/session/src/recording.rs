@@ -44,7 +44,7 @@ impl Recording {
     }
 
     /// Like [`Recording::start`], with the BPF programs of kernel events.
-    pub fn start_attached(
+    pub(crate) fn start_attached(
         bundle: &Path,
         wanted: RecordingWanted,
     ) -> Result<(Recording, AttachedPrograms), Failure> {
@@ -108,7 +108,7 @@ const DIED: &str =
     "the recording thread died; this is a bug. What it wrote until then is in the bundle";
 
 /// Places the calling thread, which reads recorders, where it disturbs least and runs soonest.
-pub fn settle_thread(cpus: &CpuSet) {
+pub(crate) fn settle_thread(cpus: &CpuSet) {
     if !cpus.is_empty() {
         // Elsewhere it disturbs more, and is seen in the recording.
         let _ = attributes::set_affinity(0, cpus);

@@ -38,7 +38,7 @@ pub struct KeptSeries {
 }
 
 /// A histogram for samples that are expected within `span`.
-pub fn shape_within(span: Nanos, period: Option<Nanos>) -> SeriesShape {
+pub(crate) fn shape_within(span: Nanos, period: Option<Nanos>) -> SeriesShape {
     let range = span.max(Nanos::MILLI);
     SeriesShape { range, resolution: Nanos((range.ns() / BINS / 1_000 + 1) * 1_000), period }
 }
@@ -70,7 +70,7 @@ impl KeptSeries {
     }
 
     /// From now on its log keeps the newest samples, and every five minutes have a line.
-    pub fn keep_lines(&mut self, log_limit: u64) -> Result<(), BundleError> {
+    pub(crate) fn keep_lines(&mut self, log_limit: u64) -> Result<(), BundleError> {
         self.lines = Some(LineKeeper::new(clock::now(Clock::Realtime).ns(), self.now()));
         self.writer.rotate(log_limit)
     }
@@ -101,7 +101,7 @@ impl KeptSeries {
     }
 
     /// Counts samples that the statistics have.
-    pub fn came_in(&mut self, recent: RecentFigures) {
+    pub(crate) fn came_in(&mut self, recent: RecentFigures) {
         if let Some(lines) = &mut self.lines {
             lines.extend(recent.max);
         }
@@ -119,7 +119,7 @@ impl KeptSeries {
     }
 
     /// Adds ended windows to the log.
-    pub fn append_windows(&mut self, windows: impl IntoIterator<Item = SampleWindow>) {
+    pub(crate) fn append_windows(&mut self, windows: impl IntoIterator<Item = SampleWindow>) {
         for window in windows {
             if self.trouble.is_none() {
                 let written = self.writer.append_window(&window);
@@ -155,7 +155,7 @@ impl KeptSeries {
     }
 
     /// Saves the breakdown, as far as known now.
-    pub fn save_account(&mut self) {
+    pub(crate) fn save_account(&mut self) {
         if !matches!(self.account, Fact::NotAsked) {
             pace::between_samples();
             let written = self.writer.write_account(&self.account);

@@ -33,7 +33,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 /// The phase of a bundle of this kind.
-pub use crate::explanation::TRACE_PHASE as PHASE;
+pub(crate) use crate::explanation::TRACE_PHASE as PHASE;
 
 /// The finding of a truncated trace.
 const CUT_OFF: &str = "trace-cut-off";

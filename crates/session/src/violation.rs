@@ -49,7 +49,7 @@ impl ViolationHook {
     }
 
     /// Examines these series of a phase, unless a violation was found already.
-    pub fn examine<'v>(
+    pub(crate) fn examine<'v>(
         &mut self,
         phase: &str,
         series: impl IntoIterator<Item = SeriesView<'v>>,

@@ -26,8 +26,9 @@ mod scan;
 mod simulated;
 mod trend;
 
-pub use changes::RunChanges;
-pub use effect::{LevelShift, shift, smallest_step};
+pub(crate) use changes::RunChanges;
+pub use effect::{LevelShift, shift};
+pub(crate) use effect::smallest_step;
 pub use leap::{Leap, needed};
 pub use levels::{FigureLevel, levels};
 pub use runs::{changed, figures, hold, kept};
@@ -41,15 +42,15 @@ use scan::Scored;
 
 /// The probability of an alarm in a run without a change, over all figures together: below 1 %,
 /// including the uncertainty of the drawn orders.
-pub const FALSE_ALARMS: f64 = 0.009;
+pub(crate) const FALSE_ALARMS: f64 = 0.009;
 /// The share of it for runs far outside of everything ([`leap`]); the rest is for levels.
 const OF_LEAPS: f64 = 0.5;
 const OF_LEVELS: f64 = FALSE_ALARMS * (1.0 - OF_LEAPS);
 /// The minimum number of runs in a history for a judgement: with fewer, five runs above all others
 /// could still be chance.
-pub const MIN_RUNS: usize = 12;
+pub(crate) const MIN_RUNS: usize = 12;
 /// The number of runs within which a step should be detected.
-pub const DETECTION_RUNS: usize = 5;
+pub(crate) const DETECTION_RUNS: usize = 5;
 /// The number of orders drawn for a probability.
 const ORDERS: usize = 2_000;
 /// The number of orders drawn first, and the probability from which they suffice.

@@ -6,7 +6,7 @@
 
 /// Exceedances in clusters.
 #[derive(Clone, PartialEq, Debug)]
-pub struct Clusters {
+pub(crate) struct Clusters {
     /// The extremal index: the reciprocal of the mean number of exceedances in a cluster; 1 for
     /// independent samples.
     pub index: f64,
@@ -33,7 +33,7 @@ pub fn extremal_index(places: &[u64]) -> f64 {
 
 /// Declusters exceedances, given by place (ascending) and value: θ·N clusters, split at their
 /// largest distances (section 4 of the paper).
-pub fn decluster(exceedances: &[(u64, i64)]) -> Clusters {
+pub(crate) fn decluster(exceedances: &[(u64, i64)]) -> Clusters {
     let places: Vec<u64> = exceedances.iter().map(|(place, _)| *place).collect();
     let index = extremal_index(&places);
     let requested = (index * exceedances.len() as f64).floor() as usize + 1;

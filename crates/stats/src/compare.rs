@@ -7,10 +7,10 @@
 //! docs/reference/compare.md explains the results and the measured error rates.
 
 mod equal;
-pub mod extreme;
+pub(crate) mod extreme;
 pub mod gate;
 mod index;
-pub mod ladder;
+pub(crate) mod ladder;
 pub mod multiple;
 mod partners;
 pub mod quantile;

@@ -26,7 +26,7 @@ pub struct Spread {
 }
 
 impl Spread {
-    pub const INDEPENDENT: Spread = Spread { factor: 1.0, df: f64::INFINITY };
+    pub(crate) const INDEPENDENT: Spread = Spread { factor: 1.0, df: f64::INFINITY };
 }
 
 /// The length of a block for `n` samples; `None` if they are too few to divide.
@@ -37,7 +37,7 @@ pub fn block_length(n: usize) -> Option<usize> {
 
 /// The spread of the share of samples above `bound`, over blocks of this length; at least that of
 /// independent samples.
-pub fn spread_above(samples: &[i64], bound: i64, length: usize) -> Spread {
+pub(crate) fn spread_above(samples: &[i64], bound: i64, length: usize) -> Spread {
     let counts = counts_above(samples, bound, length);
     let Some((mean, variance)) = moments(&counts) else { return Spread::INDEPENDENT };
     let binomial = mean * (1.0 - mean / length as f64);
@@ -48,7 +48,7 @@ pub fn spread_above(samples: &[i64], bound: i64, length: usize) -> Spread {
 }
 
 /// The number of samples above a bound, per block.
-pub fn counts_above(samples: &[i64], bound: i64, length: usize) -> Vec<f64> {
+pub(crate) fn counts_above(samples: &[i64], bound: i64, length: usize) -> Vec<f64> {
     let above = |block: &[i64]| block.iter().filter(|sample| **sample > bound).count() as f64;
     samples.chunks_exact(length.max(1)).map(above).collect()
 }
@@ -56,7 +56,7 @@ pub fn counts_above(samples: &[i64], bound: i64, length: usize) -> Vec<f64> {
 /// The factor by which correlated neighbouring blocks increase the variance of their mean: (1 +
 /// r)/(1 − r), as of a first-order autoregression with correlation r (Priestley, "Spectral Analysis
 /// and Time Series", 1981, section 5.3.2).
-pub fn inflation(blocks: &[f64]) -> f64 {
+pub(crate) fn inflation(blocks: &[f64]) -> f64 {
     let Some(r) = correlation_of_neighbours(blocks).map(|r| r + 1.0 / blocks.len() as f64) else {
         return 1.0;
     };
@@ -65,7 +65,7 @@ pub fn inflation(blocks: &[f64]) -> f64 {
 }
 
 /// The correlation of blocks with their successors; its bias is about minus one over their number.
-pub fn correlation_of_neighbours(blocks: &[f64]) -> Option<f64> {
+pub(crate) fn correlation_of_neighbours(blocks: &[f64]) -> Option<f64> {
     let (mean, variance) = moments(blocks)?;
     let product: f64 = blocks.windows(2).map(|pair| (pair[0] - mean) * (pair[1] - mean)).sum();
     (variance > 0.0).then(|| product / (variance * (blocks.len() - 1) as f64))

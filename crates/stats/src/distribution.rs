@@ -62,7 +62,7 @@ impl Distribution {
     }
 
     /// The bounds of the latency at this rank (from 1); `None` if no such rank exists.
-    pub fn at_rank(&self, rank: u64) -> Option<(Nanos, Nanos)> {
+    pub(crate) fn at_rank(&self, rank: u64) -> Option<(Nanos, Nanos)> {
         let place = self.buckets.partition_point(|step| step.cumulative < rank.max(1));
         self.buckets.get(place).map(|step| (step.low, step.high))
     }

@@ -65,7 +65,7 @@ impl EffectEstimate {
     /// From unpaired values of each side: blocks of time, runs. `inflation` is the factor by which
     /// correlated neighbours increase the variance of each mean. `None` for fewer than two on a
     /// side.
-    pub fn of_sides(sides: [&[f64]; 2], inflation: [f64; 2]) -> Option<EffectEstimate> {
+    pub(crate) fn of_sides(sides: [&[f64]; 2], inflation: [f64; 2]) -> Option<EffectEstimate> {
         let [(a, of_a), (b, of_b)] = [moments(sides[0])?, moments(sides[1])?];
         let variances = [of_a * inflation[0], of_b * inflation[1]];
         let (square, freedom) = welch(&[0, 1].map(|k| (variances[k], sides[k].len() as f64)));
@@ -79,7 +79,7 @@ impl EffectEstimate {
     }
 
     /// From unpaired values with one variance for both sides, one of which may have a single value.
-    pub fn of_alike_sides(sides: [&[f64]; 2]) -> Option<EffectEstimate> {
+    pub(crate) fn of_alike_sides(sides: [&[f64]; 2]) -> Option<EffectEstimate> {
         let (variance, freedom) = pooled_variance(sides)?;
         let [a, b] = sides.map(|side| side.len() as f64);
         Some(EffectEstimate {
@@ -155,7 +155,7 @@ fn welch(means: &[(f64, f64)]) -> (f64, f64) {
 
 /// One variance for both sides, as in Student's test, with its degrees of freedom; `None` if
 /// neither side has two values.
-pub fn pooled_variance(sides: [&[f64]; 2]) -> Option<(f64, f64)> {
+pub(crate) fn pooled_variance(sides: [&[f64]; 2]) -> Option<(f64, f64)> {
     let freedom: f64 = sides.iter().map(|side| side.len() as f64 - 1.0).sum();
     let squares = sides
         .iter()

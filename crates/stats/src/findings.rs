@@ -6,9 +6,10 @@ mod run;
 mod series;
 mod validity;
 
-pub use run::{of_absent, of_phase, of_run};
+pub use run::{of_phase, of_run};
+pub(crate) use run::of_absent;
 pub use series::{is_of_thread, of_series};
-pub use validity::of_validity;
+pub(crate) use validity::of_validity;
 
 /// Every finding about figures, with its meaning in one line; docs/reference/json.md has the same
 /// list.

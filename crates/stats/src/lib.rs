@@ -8,14 +8,14 @@ pub mod calibration;
 pub mod cluster;
 pub mod compare;
 pub mod counts;
-pub mod dispersion;
+mod dispersion;
 pub mod distribution;
 pub mod divergence;
 pub mod effect;
 pub mod findings;
 pub mod lab;
 mod observed;
-pub mod optimize;
+mod optimize;
 pub mod percentiles;
 pub mod probability;
 pub mod published;
@@ -33,9 +33,8 @@ pub mod violation;
 
 pub use distribution::Distribution;
 pub use random::Random;
-pub use summary::{
-    PhaseView, RunView, SeriesView, summarize, summarize_run, summarize_series, views,
-};
+pub use summary::{PhaseView, RunView, SeriesView, summarize, summarize_run, views};
+pub(crate) use summary::summarize_series;
 pub use timeline::{Bucket, Timeline};
 pub use validity::Validity;
 pub use violation::{Violation, first_violation};

@@ -1,7 +1,7 @@
 //! Minima and zeros of functions that are cheap to compute: without derivatives, with bounded work.
 
 /// The minimum of a function with one minimum between two places (golden section).
-pub fn golden(mut low: f64, mut high: f64, f: impl Fn(f64) -> f64) -> f64 {
+pub(crate) fn golden(mut low: f64, mut high: f64, f: impl Fn(f64) -> f64) -> f64 {
     let ratio = (5f64.sqrt() - 1.0) / 2.0;
     let (mut a, mut b) = (high - ratio * (high - low), low + ratio * (high - low));
     let (mut at_a, mut at_b) = (f(a), f(b));
@@ -23,7 +23,7 @@ pub fn golden(mut low: f64, mut high: f64, f: impl Fn(f64) -> f64) -> f64 {
 }
 
 /// The border of a condition that holds at `inside` and not at `outside`.
-pub fn border(mut inside: f64, mut outside: f64, holds: impl Fn(f64) -> bool) -> f64 {
+pub(crate) fn border(mut inside: f64, mut outside: f64, holds: impl Fn(f64) -> bool) -> f64 {
     for _ in 0..60 {
         let middle = 0.5 * (inside + outside);
         if holds(middle) { inside = middle } else { outside = middle }
@@ -33,7 +33,7 @@ pub fn border(mut inside: f64, mut outside: f64, holds: impl Fn(f64) -> bool) ->
 
 /// The minimum by the simplex of Nelder and Mead (Computer Journal 7, 1965). Infinite values mean
 /// outside of the domain. `None` if the start is outside.
-pub fn simplex<const N: usize>(
+pub(crate) fn simplex<const N: usize>(
     start: [f64; N],
     steps: [f64; N],
     f: impl Fn([f64; N]) -> f64,

@@ -12,7 +12,7 @@ pub const OFFERED: [f64; 8] = [50.0, 75.0, 90.0, 95.0, 99.0, 99.9, 99.99, 99.999
 /// n·(1 − p) ≥ 10 (Diez, Çetinkaya-Rundel, Barr: OpenIntro Statistics, 4th edition, section 6.1;
 /// for confidence limits of percentiles from order statistics see Conover: Practical Nonparametric
 /// Statistics, section 3.2).
-pub const BEYOND: u64 = 10;
+pub(crate) const BEYOND: u64 = 10;
 
 /// The number of samples from which a percentile (above 0, below 100) is supported.
 pub fn needed(percentile: f64) -> u64 {

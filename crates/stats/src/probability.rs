@@ -16,13 +16,13 @@ pub fn normal(z: f64) -> f64 {
 }
 
 /// The value that a standard normal variable exceeds with this probability.
-pub fn normal_upper(probability: f64) -> f64 {
+pub(crate) fn normal_upper(probability: f64) -> f64 {
     std::f64::consts::SQRT_2 * erf::erfc_inv(2.0 * probability.clamp(1e-300, 1.0 - 1e-16))
 }
 
 /// The value that Student's t with `df` degrees of freedom exceeds with this probability; infinite
 /// degrees are the normal distribution.
-pub fn student_upper(df: f64, probability: f64) -> f64 {
+pub(crate) fn student_upper(df: f64, probability: f64) -> f64 {
     if !df.is_finite() || df > 1e6 {
         return normal_upper(probability);
     }
@@ -32,7 +32,7 @@ pub fn student_upper(df: f64, probability: f64) -> f64 {
 
 /// The probability that Student's t with `df` degrees of freedom is further from 0 than `t`, on
 /// either side.
-pub fn student_two_sided(df: f64, t: f64) -> f64 {
+pub(crate) fn student_two_sided(df: f64, t: f64) -> f64 {
     if !df.is_finite() {
         return 2.0 * normal(-t.abs());
     }
@@ -40,7 +40,7 @@ pub fn student_two_sided(df: f64, t: f64) -> f64 {
 }
 
 /// The probability that a χ² variable with `df` degrees of freedom exceeds `x`.
-pub fn chi_squared_beyond(df: f64, x: f64) -> f64 {
+pub(crate) fn chi_squared_beyond(df: f64, x: f64) -> f64 {
     if x <= 0.0 || df <= 0.0 { 1.0 } else { gamma::gamma_ur(df / 2.0, x / 2.0).clamp(0.0, 1.0) }
 }
 
@@ -66,7 +66,7 @@ fn below(n: f64, share: f64, rank: f64) -> f64 {
 /// The largest real rank, counted from the top, such that the count of samples beyond the quantile
 /// is below it with at most `probability`. It grows with the probability; 0 if even the first rank
 /// has more.
-pub fn rank_at(n: f64, share: f64, probability: f64) -> f64 {
+pub(crate) fn rank_at(n: f64, share: f64, probability: f64) -> f64 {
     // No request is further out than this, and a thousandth of a rank is precise enough.
     let (mean, deviation) = (n * share, (n * share * (1.0 - share)).sqrt());
     let (mut low, mut high) =
@@ -80,7 +80,7 @@ pub fn rank_at(n: f64, share: f64, probability: f64) -> f64 {
 
 /// The probability that Kolmogorov's statistic exceeds `x`: 2·Σ (−1)^(k−1)·exp(−2k²x²) (Smirnov
 /// 1948).
-pub fn kolmogorov_beyond(x: f64) -> f64 {
+pub(crate) fn kolmogorov_beyond(x: f64) -> f64 {
     if x < 0.2 {
         return 1.0;
     }

@@ -5,10 +5,10 @@
 pub mod causes;
 mod fit;
 mod gates;
-pub mod gev;
-pub mod gpd;
+pub(crate) mod gev;
+pub(crate) mod gpd;
 mod heldout;
-pub mod independence;
+pub(crate) mod independence;
 pub mod model;
 pub mod model_free;
 mod peaks;

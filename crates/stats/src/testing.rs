@@ -85,7 +85,7 @@ pub fn phase() -> PhaseMeta {
 }
 
 /// A lab with one axis: each value with the maximum of each seed, which is also the median.
-pub fn lab_of(axis: &str, values: &[(&str, Vec<i64>)]) -> LabDocument {
+pub(crate) fn lab_of(axis: &str, values: &[(&str, Vec<i64>)]) -> LabDocument {
     let figures = |max: i64| SeriesFigures {
         phase: "main".into(),
         series: "switch".into(),

@@ -19,7 +19,7 @@ use punctual_core::event::Recorded;
 /// The subject of proofs about the run as a whole.
 pub const RUN: &str = "run";
 /// The share of expected samples that may be lost or unmeasured before figures are no evidence.
-pub const TOO_MUCH_LOST: f64 = 0.01;
+pub(crate) const TOO_MUCH_LOST: f64 = 0.01;
 
 /// All proofs of a run.
 #[derive(Clone, PartialEq, Debug)]
@@ -85,7 +85,7 @@ impl Validity {
 
     /// Why a series cannot be compared with others of its kind; `None` if it can. This also
     /// considers properties that a single run may lack.
-    pub fn against_comparing(&self, phase: &str, series: &str) -> Option<&Proof> {
+    pub(crate) fn against_comparing(&self, phase: &str, series: &str) -> Option<&Proof> {
         self.all_against_comparing().find(|proof| concerns(proof, phase, series))
     }
 

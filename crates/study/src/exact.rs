@@ -23,7 +23,7 @@ pub(crate) const INSN: Nanos = Nanos(8);
 /// Ordinary samples that are kept for comparison.
 const ORDINARY: u32 = 8;
 /// The most samples that are explained.
-pub const WORST_MAX: usize = 40;
+const WORST_MAX: usize = 40;
 /// Cycles for the warm-up of threads, which the plugin sees too.
 const WARM_UP: u32 = 16;
 
@@ -144,7 +144,7 @@ pub fn run(
 }
 
 /// Writes the plugin's output of a run into its bundle, if the run got that far.
-pub fn write_seen(directory: &Path, place: &Path) -> Result<(), Failure> {
+pub(crate) fn write_seen(directory: &Path, place: &Path) -> Result<(), Failure> {
     let read = |name: &str| fs::read(place.join(name)).ok();
     let [Some(dump), Some(kallsyms), Some(vdso), Some(release)] = SEEN.map(read) else {
         return Ok(());

@@ -38,7 +38,7 @@ mod calls {
         pub unsafe fn clock_gettime(id: clockid_t, time: *mut timespec) -> c_int;
         #[cfg_attr(target_env = "musl", link_name = "__clock_getres_time64")]
         #[cfg_attr(not(target_env = "musl"), link_name = "__clock_getres64")]
-        pub unsafe fn clock_getres(id: clockid_t, time: *mut timespec) -> c_int;
+        pub(crate) unsafe fn clock_getres(id: clockid_t, time: *mut timespec) -> c_int;
         #[link_name = "__clock_nanosleep_time64"]
         pub unsafe fn clock_nanosleep(
             id: clockid_t,

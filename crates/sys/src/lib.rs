@@ -15,7 +15,7 @@ pub mod pace;
 pub mod power;
 pub mod rights;
 pub mod signals;
-pub mod socket_owners;
+mod socket_owners;
 pub mod standard_output;
 pub mod status;
 pub mod usage;

@@ -50,7 +50,7 @@ impl ByteOrder {
 
 /// The bytes before the first NUL.
 #[inline]
-pub fn until_nul(bytes: &[u8]) -> &[u8] {
+pub(crate) fn until_nul(bytes: &[u8]) -> &[u8] {
     const ONES: u64 = u64::from_ne_bytes([1; 8]);
     let mut end = 0;
     while let Some(word) = bytes[end..].first_chunk::<8>() {

@@ -86,7 +86,7 @@ impl RecordFormat {
     }
 
     /// Its own fields in order, without the common ones.
-    pub fn own_fields(&self) -> impl Iterator<Item = (&str, FieldPosition)> {
+    pub(crate) fn own_fields(&self) -> impl Iterator<Item = (&str, FieldPosition)> {
         self.own().map(|declared| (declared.name.as_str(), declared.field))
     }
 

@@ -62,7 +62,7 @@ fn bare_sample(line: &str) -> Option<HwlatWindow<'_>> {
 }
 
 /// The text before the gaps in the hwlat tracer's own table (kernel/trace/trace_output.c).
-pub const TRACER: &str = "inner/outer(us):";
+pub(crate) const TRACER: &str = "inner/outer(us):";
 
 /// `… [001] d...  123.4: #1     inner/outer(us):   12/14    ts:1499801089.066141940 count:3`.
 fn tracer_sample(line: &str) -> Option<HwlatWindow<'_>> {

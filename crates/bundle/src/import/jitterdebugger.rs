@@ -34,7 +34,7 @@ struct CpuDocument {
 }
 
 /// Reads `results.json`.
-pub fn parse_results(text: &str) -> Result<ImportedFile, Malformed> {
+pub(crate) fn parse_results(text: &str) -> Result<ImportedFile, Malformed> {
     let document: JitterdebuggerDocument = json::read(text)?;
     let mut into = ImportedFile::of(Tool::Jitterdebugger, "jitterdebugger results.json");
     let unit = document.sysinfo.get("resolution_in_ns").and_then(serde_json::Value::as_u64);
@@ -163,7 +163,7 @@ pub fn samples(bytes: &[u8]) -> Option<usize> {
 }
 
 /// Reads `samples.raw`.
-pub fn parse_samples(
+pub(crate) fn parse_samples(
     bytes: &[u8],
     size: usize,
     nanoseconds: bool,

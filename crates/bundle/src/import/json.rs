@@ -102,7 +102,7 @@ impl<'de> Deserialize<'de> for JsonThreads {
 /// A histogram: ascending latencies in thousandths of the unit, each with its count. Checked entry
 /// by entry, so that a hostile file takes little memory.
 #[derive(Default)]
-pub struct ImportedBins(Vec<(u64, u64)>);
+pub(crate) struct ImportedBins(Vec<(u64, u64)>);
 
 impl<'de> Deserialize<'de> for ImportedBins {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<ImportedBins, D::Error> {

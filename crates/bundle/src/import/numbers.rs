@@ -26,7 +26,7 @@ pub fn number(word: &str, line: usize) -> Result<u64, Malformed> {
 }
 
 /// A number with up to three decimals, in thousandths.
-pub fn thousandths(word: &str) -> Option<u64> {
+pub(crate) fn thousandths(word: &str) -> Option<u64> {
     let (whole, decimals) = word.split_once('.').unwrap_or((word, ""));
     let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
     if whole.is_empty()
@@ -42,7 +42,7 @@ pub fn thousandths(word: &str) -> Option<u64> {
 }
 
 /// The greatest common divisor; of 0 and `b` it is `b`.
-pub fn common_divisor(a: u64, b: u64) -> u64 {
+pub(crate) fn common_divisor(a: u64, b: u64) -> u64 {
     let (mut a, mut b) = (a, b);
     while b != 0 {
         (a, b) = (b, a % b);
@@ -52,7 +52,7 @@ pub fn common_divisor(a: u64, b: u64) -> u64 {
 
 /// The text of a line of a live display: after the last cursor movement (`ESC [ 2 A`) to its first
 /// line, without sequences that erase or colour.
-pub fn without_cursor_moves(line: &str) -> Cow<'_, str> {
+pub(crate) fn without_cursor_moves(line: &str) -> Cow<'_, str> {
     if !line.contains('\u{1b}') {
         return Cow::Borrowed(line);
     }
@@ -98,7 +98,7 @@ impl ThreadProgress {
 }
 
 /// Several runs in one text.
-pub fn second_run(line: usize) -> Malformed {
+pub(crate) fn second_run(line: usize) -> Malformed {
     Malformed::at(line, "a second run begins here: give one run at a time")
 }
 
@@ -112,13 +112,13 @@ pub fn decimal(word: &str, line: usize) -> Result<f64, Malformed> {
 }
 
 /// A time in µs with decimals; `None` if it is not a time or implausible.
-pub fn microseconds(word: &str) -> Option<Nanos> {
+pub(crate) fn microseconds(word: &str) -> Option<Nanos> {
     let us = decimal(word, 0).ok().filter(|us| *us <= MAX_LATENCY as f64)?;
     Some(Nanos((us * 1_000.0).round() as i64))
 }
 
 /// The same, which may be negative.
-pub fn signed_microseconds(word: &str) -> Option<Nanos> {
+pub(crate) fn signed_microseconds(word: &str) -> Option<Nanos> {
     match word.strip_prefix('-') {
         Some(rest) => microseconds(rest).map(|time| Nanos(-time.ns())),
         None => microseconds(word),

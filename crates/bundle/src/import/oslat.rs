@@ -32,7 +32,7 @@ pub struct OslatThread {
 
 /// The properties that all threads share.
 #[derive(Debug, Default)]
-pub struct CommonProperties {
+pub(crate) struct CommonProperties {
     /// The version of rt-tests: `2.40`.
     pub version: String,
     /// The width of a bin in ns.

@@ -10,7 +10,7 @@ const MAX_INSPECTED_KEYS: usize = 64;
 const MOST_LINES: usize = 2_000;
 
 /// The keys of an object; its values are skipped.
-pub struct Keys(Vec<String>);
+pub(crate) struct Keys(Vec<String>);
 
 impl<'de> Deserialize<'de> for Keys {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Keys, D::Error> {
@@ -82,7 +82,7 @@ const MEASURE: &str = "`punctual measure` measures latencies, `punctual probe` d
 const NO_LATENCIES: &str = "it has no latencies: run it as a load, and measure at the same time";
 
 /// Why a text is refused, in a sentence that names its format if recognised.
-pub fn refusal_of_text(text: &str, known: &str) -> String {
+pub(crate) fn refusal_of_text(text: &str, known: &str) -> String {
     let is = |line: &str, parts: &[&str]| parts.iter().all(|part| line.contains(part));
     let mut lines = text.lines().take(MOST_LINES);
     let found = lines.find_map(|line| TEXTS.iter().find(|(_, parts, _)| is(line, parts)));
@@ -96,13 +96,13 @@ pub fn refusal_of_text(text: &str, known: &str) -> String {
 
 impl Keys {
     /// Whether these are the keys of jitterdebugger's `results.json`, of any version.
-    pub fn is_jitterdebugger(&self) -> bool {
+    pub(crate) fn is_jitterdebugger(&self) -> bool {
         let known = ["version", "sysinfo", "cpu"];
         self.has("cpu") && self.0.iter().all(|key| known.contains(&key.as_str()))
     }
 
     /// Whether these are the keys of rt-tests.
-    pub fn is_rt_tests(&self) -> bool {
+    pub(crate) fn is_rt_tests(&self) -> bool {
         self.has("file_version")
     }
 

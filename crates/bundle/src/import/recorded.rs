@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 /// The largest plausible latency, in the tool's unit: 1000 s in µs.
 pub const MAX_LATENCY: u64 = 1_000_000_000;
 /// The largest plausible count: 30 years at 1 kHz. The sum over all bins still fits in 64 bits.
-pub const MAX_COUNT: u64 = 1_000_000_000_000;
+pub(crate) const MAX_COUNT: u64 = 1_000_000_000_000;
 /// The maximum number of bins per thread.
 pub const BINS: u64 = MAX_BINS as u64;
 /// The maximum number of bins of all threads: 512 MiB.
@@ -21,7 +21,7 @@ const MAX_CELLS: usize = 1 << 26;
 const VALUE_BINS: u64 = 100_000;
 
 /// The minimum of a thread if the source does not state it.
-pub const UNKNOWN_MIN: u64 = u64::MAX;
+pub(crate) const UNKNOWN_MIN: u64 = u64::MAX;
 
 /// The maximum number of latencies added to a series as correction for coordinated omission.
 const MAX_CORRECTIONS: u64 = 1 << 20;
@@ -135,7 +135,7 @@ impl ImportedFile {
     }
 
     /// Checks all numbers against the bounds; call it before any [`Thread::data`].
-    pub fn check_size(&self) -> Result<(), Malformed> {
+    pub(crate) fn check_size(&self) -> Result<(), Malformed> {
         let cells: u64 = self.threads.iter().map(|thread| thread.bins_kept(self.step)).sum();
         if self.threads.is_empty() {
             return Err(Malformed::at(1, "there is no thread in it"));
@@ -164,7 +164,7 @@ impl Thread {
     }
 
     /// A thread with all latencies known.
-    pub fn of_values(index: usize, values: impl IntoIterator<Item = u64>) -> Thread {
+    pub(crate) fn of_values(index: usize, values: impl IntoIterator<Item = u64>) -> Thread {
         let mut all = BTreeMap::new();
         values.into_iter().for_each(|value| *all.entry(value).or_insert(0u64) += 1);
         let (first, last) = (all.first_key_value(), all.last_key_value());
@@ -186,7 +186,7 @@ impl Thread {
     }
 
     /// Takes smallest, mean and largest from the bins, if nothing lay beyond them.
-    pub fn figures_of_bins(&mut self, step: u64) {
+    pub(crate) fn figures_of_bins(&mut self, step: u64) {
         self.min = self.bins.first().map_or(0, |(bin, _)| *bin);
         self.max = self.bins.last().map_or(0, |(bin, _)| *bin + step - 1);
         let sum: f64 = self.bins.iter().map(|(bin, n)| *bin as f64 * *n as f64).sum();
@@ -215,7 +215,7 @@ impl Thread {
     }
 
     /// The number of longer samples at the resolution of the bins; `None` if unknown.
-    pub fn longer_than(&self, bound: Nanos, unit: Nanos, step: u64) -> Option<u64> {
+    pub(crate) fn longer_than(&self, bound: Nanos, unit: Nanos, step: u64) -> Option<u64> {
         let is_longer = |value: u64| unit * value as i64 > bound;
         if self.cycles() == 0 || !is_longer(self.largest(step)) {
             return Some(0);

@@ -23,7 +23,7 @@ impl Tool {
     }
 
     /// The tool's option for a histogram, or for a larger one.
-    pub fn histogram_option(self) -> &'static str {
+    pub(crate) fn histogram_option(self) -> &'static str {
         match self {
             Tool::Cyclictest => "cyclictest: -h",
             Tool::Oslat => "oslat: -b",
@@ -43,11 +43,11 @@ impl Tool {
     }
 
     /// Whether its results are of pairs: a sender and a receiver.
-    pub fn is_pairs(self) -> bool {
+    pub(crate) fn is_pairs(self) -> bool {
         matches!(self, Tool::Ptsematest | Tool::Svsematest | Tool::Pmqtest | Tool::Sigwaittest)
     }
 }
 
-pub fn all_names() -> String {
+pub(crate) fn all_names() -> String {
     Tool::ALL.map(Tool::name).join(", ")
 }

@@ -17,7 +17,7 @@ use punctual_core::MonotonicNs;
 /// The first bytes of every segment.
 pub const MAGIC: &[u8; 8] = b"PNCTREC1";
 /// The maximum payload of a block; a larger one is damage.
-pub const MAX_PAYLOAD: usize = 1 << 26;
+pub(crate) const MAX_PAYLOAD: usize = 1 << 26;
 pub(super) const HEADER: usize = 64;
 const MARK: &[u8; 4] = b"PBLK";
 

@@ -17,7 +17,7 @@ pub const MAGIC: &[u8; 8] = b"PNCTWIN1";
 /// The maximum length of a head; a larger one is damage.
 const MAX_HEAD: usize = 1 << 20;
 /// The maximum size of a window's records in bytes.
-pub const MAX_RECORDS: usize = 1 << 28;
+pub(crate) const MAX_RECORDS: usize = 1 << 28;
 pub(super) const FIXED: usize = 24;
 
 /// The description of a window.

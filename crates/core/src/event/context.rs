@@ -18,14 +18,14 @@ pub struct CpuContext {
 
 /// `common_flags` of a record (include/linux/trace_events.h).
 mod flag {
-    pub const IRQS_OFF: u8 = 0x01;
+    pub(crate) const IRQS_OFF: u8 = 0x01;
     /// Not provided by the architecture; since Linux 6.13 a lazy reschedule request.
-    pub const IRQS_NOSUPPORT: u8 = 0x02;
-    pub const NEED_RESCHED: u8 = 0x04;
-    pub const HARDIRQ: u8 = 0x08;
+    pub(crate) const IRQS_NOSUPPORT: u8 = 0x02;
+    pub(crate) const NEED_RESCHED: u8 = 0x04;
+    pub(crate) const HARDIRQ: u8 = 0x08;
     pub const SOFTIRQ: u8 = 0x10;
     pub const NMI: u8 = 0x40;
-    pub const BH_OFF: u8 = 0x80;
+    pub(crate) const BH_OFF: u8 = 0x80;
 }
 
 impl CpuContext {

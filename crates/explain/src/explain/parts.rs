@@ -67,7 +67,7 @@ pub fn join(parts: &mut Vec<Part>, part: Part) {
 }
 
 /// Sorts its evidence without duplicates.
-pub fn tidy(mut part: Part) -> Part {
+pub(crate) fn tidy(mut part: Part) -> Part {
     part.evidence.sort_unstable();
     part.evidence.dedup();
     part

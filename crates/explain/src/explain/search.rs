@@ -13,7 +13,7 @@ pub fn covering<T>(
 }
 
 /// The task switched to by this event.
-pub fn switched_to(event: &Event) -> Option<Tid> {
+pub(crate) fn switched_to(event: &Event) -> Option<Tid> {
     match event.what {
         EventKind::Switch { next, .. } => Some(next),
         _ => None,

@@ -32,12 +32,12 @@ impl Segment<'_> {
     }
 
     /// Whether no event shows the thread's state.
-    pub fn is_unseen(&self, at: MonotonicNs) -> bool {
+    pub(crate) fn is_unseen(&self, at: MonotonicNs) -> bool {
         self.timeline.span(at).is_none_or(|span| span.doing == ThreadState::Unknown)
     }
 
     /// The CPU of the wake-up; without one, the CPU where the thread was seen.
-    pub fn waking_cpu(&self, at: MonotonicNs) -> u16 {
+    pub(crate) fn waking_cpu(&self, at: MonotonicNs) -> u16 {
         let waking = self.timeline.wake_after(at).filter(|_| self.kind == StartKind::Timer);
         waking.map_or(self.cpu, |wake| wake.cpu)
     }
@@ -54,7 +54,7 @@ impl Segment<'_> {
 
     /// The thread of the softirq in which the timer expired that woke this one; none if the softirq
     /// followed an interrupt, as the waker is then the task that both interrupted.
-    pub fn softirq_thread(
+    pub(crate) fn softirq_thread(
         &self,
         context: &TraceContext,
         at: MonotonicNs,

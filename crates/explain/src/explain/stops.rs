@@ -55,7 +55,7 @@ fn interrupted_call(
 
 /// The task that stopped the thread: the sender of the last signal that stops it or its process or,
 /// for the freezer, the task that woke it from the interrupted wait.
-pub fn stopped_by(
+pub(crate) fn stopped_by(
     context: &TraceContext,
     timeline: &ThreadTimeline,
     stop: &ThreadSpan,

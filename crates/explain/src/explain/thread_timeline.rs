@@ -7,7 +7,7 @@ use punctual_core::{Event, EventKind, MonotonicNs, Nanos};
 
 /// The maximum time of a page fault, whose end is not recorded (a page that must be zeroed, in a
 /// virtual machine whose host has to map it too). A large page may take this for each of its pages.
-pub const FAULT: Nanos = Nanos(20_000);
+pub(crate) const FAULT: Nanos = Nanos(20_000);
 const FAULT_PER_PAGE: Nanos = Nanos(1_000);
 /// If the next event of a thread is a fault on a page this near, it touches consecutive pages: all
 /// until then belongs to the fault, up to this duration.
@@ -156,7 +156,7 @@ impl ThreadTimeline {
     }
 
     /// The task that got its CPU when the quota of its group throttled it.
-    pub fn held_at(&self, at: MonotonicNs) -> Option<Tid> {
+    pub(crate) fn held_at(&self, at: MonotonicNs) -> Option<Tid> {
         covering(&self.held, at, |(from, to, _)| (*from, *to)).map(|(.., instead)| *instead)
     }
 
@@ -243,18 +243,18 @@ impl ThreadTimeline {
     }
 
     /// The wake-up that ends the wait at this instant.
-    pub fn wake_after(&self, at: MonotonicNs) -> Option<&WakeMark> {
+    pub(crate) fn wake_after(&self, at: MonotonicNs) -> Option<&WakeMark> {
         self.wakes.get(self.wakes.partition_point(|wake| wake.at < at))
     }
 
     /// The return of the system call that it is in at this instant.
-    pub fn return_after(&self, at: MonotonicNs) -> Option<u32> {
+    pub(crate) fn return_after(&self, at: MonotonicNs) -> Option<u32> {
         let next = self.returns.partition_point(|(when, _)| *when < at);
         self.returns.get(next).map(|(_, place)| *place)
     }
 
     /// The CPU on which it is enqueued next.
-    pub fn enqueued_after(&self, at: MonotonicNs) -> Option<u16> {
+    pub(crate) fn enqueued_after(&self, at: MonotonicNs) -> Option<u16> {
         let place = self.enqueued.partition_point(|(when, _)| *when < at);
         self.enqueued.get(place).map(|(_, cpu)| *cpu)
     }
@@ -268,17 +268,17 @@ impl ThreadTimeline {
     }
 
     /// Whether it was reclaiming memory.
-    pub fn reclaims_at(&self, at: MonotonicNs) -> bool {
+    pub(crate) fn reclaims_at(&self, at: MonotonicNs) -> bool {
         covering(&self.reclaims, at, |ends| *ends).is_some()
     }
 
     /// Whether it was in a page fault.
-    pub fn faults_at(&self, at: MonotonicNs) -> bool {
+    pub(crate) fn faults_at(&self, at: MonotonicNs) -> bool {
         covering(&self.faults, at, |ends| *ends).is_some()
     }
 
     /// Whether its CPU was switching to it.
-    pub fn is_in_switch(&self, at: MonotonicNs) -> bool {
+    pub(crate) fn is_in_switch(&self, at: MonotonicNs) -> bool {
         covering(&self.switches, at, |ends| *ends).is_some()
     }
 
@@ -291,12 +291,12 @@ impl ThreadTimeline {
     }
 
     /// Instants at which its priority changed.
-    pub fn changes_of_priority(&self) -> impl Iterator<Item = MonotonicNs> {
+    pub(crate) fn changes_of_priority(&self) -> impl Iterator<Item = MonotonicNs> {
         self.prios.iter().map(|(at, _)| *at)
     }
 
     /// The task that inherited its priority while it waited.
-    pub fn lent_to(&self, from: MonotonicNs, to: MonotonicNs) -> Option<Tid> {
+    pub(crate) fn lent_to(&self, from: MonotonicNs, to: MonotonicNs) -> Option<Tid> {
         let first = self.lent.partition_point(|(at, _)| *at < from);
         self.lent.get(first).filter(|(at, tid)| *at <= to && *tid != self.tid).map(|(_, tid)| *tid)
     }

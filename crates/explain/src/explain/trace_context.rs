@@ -137,7 +137,7 @@ impl<'e> TraceContext<'e> {
 
     /// The mode of a task that ran on this CPU with interrupts disabled: without recorded system
     /// calls, the interrupt at its end shows it.
-    pub fn mode_until_interrupt(&self, tid: Tid, cpu: u16, at: MonotonicNs) -> CpuMode {
+    pub(crate) fn mode_until_interrupt(&self, tid: Tid, cpu: u16, at: MonotonicNs) -> CpuMode {
         match self.mode(tid, cpu, at) {
             known if self.calls.contains_key(&tid) => known,
             known => {
@@ -148,7 +148,7 @@ impl<'e> TraceContext<'e> {
 
     /// The mode of the thread itself when it ran on this CPU: later interrupts may meet its next
     /// call.
-    pub fn own_mode(&self, tid: Tid, cpu: u16, at: MonotonicNs) -> CpuMode {
+    pub(crate) fn own_mode(&self, tid: Tid, cpu: u16, at: MonotonicNs) -> CpuMode {
         if self.calls.contains_key(&tid) {
             return self.mode(tid, cpu, at);
         }
@@ -249,18 +249,18 @@ impl<'e> TraceContext<'e> {
     }
 
     /// Whether events of this CPU are missing at this instant.
-    pub fn is_lost(&self, cpu: u16, at: MonotonicNs) -> bool {
+    pub(crate) fn is_lost(&self, cpu: u16, at: MonotonicNs) -> bool {
         self.lanes.gaps.iter().any(|gap| gap.cpu == Some(cpu) && gap.from <= at && at < gap.to)
     }
 
     /// The hole at this instant: the hypervisor had taken the machine, or this CPU.
-    pub fn hole(&self, cpu: Option<u16>, at: MonotonicNs) -> Option<&Hole> {
+    pub(crate) fn hole(&self, cpu: Option<u16>, at: MonotonicNs) -> Option<&Hole> {
         covering(&self.holes, at, |hole| (hole.from, hole.to))
             .filter(|hole| hole.cpu.is_none() || hole.cpu == cpu)
     }
 
     /// Whether this task moved the thread to another CPU during its run at this instant.
-    pub fn is_moved_by(&self, timeline: &ThreadTimeline, running: Tid, at: MonotonicNs) -> bool {
+    pub(crate) fn is_moved_by(&self, timeline: &ThreadTimeline, running: Tid, at: MonotonicNs) -> bool {
         let mut moves =
             timeline.moves.iter().rev().take(TIMELINES).filter(|(by, ..)| *by == running);
         moves.any(|(_, when, cpu)| {
@@ -290,14 +290,14 @@ impl<'e> TraceContext<'e> {
     }
 
     /// Whether the thread got a CPU within the interval without a switch that shows it.
-    pub fn is_switch_unseen(&self) -> bool {
+    pub(crate) fn is_switch_unseen(&self) -> bool {
         let LatencyInterval { tid, due, woke, .. } = self.interval;
         let is = |(of, at): &(Tid, MonotonicNs)| *of == tid && *at > due && *at <= woke;
         self.lanes.unseen.iter().any(is)
     }
 
     /// Whether the record begins after `due`.
-    pub fn begins_after_due(&self) -> bool {
+    pub(crate) fn begins_after_due(&self) -> bool {
         self.began > self.interval.due || self.events.is_empty()
     }
 }

@@ -30,7 +30,7 @@ pub struct LaneCpu {
 impl LaneCpu {
     /// From `at` on it runs another task, or an unknown one; `known`: whether it ran `tid` until
     /// then.
-    pub fn turn_to(
+    pub(crate) fn turn_to(
         &mut self,
         at: MonotonicNs,
         known: bool,
@@ -102,7 +102,7 @@ impl LaneCpu {
 
     /// Ends open interrupts, with unseen exits. Softirqs among them may continue when their thread
     /// runs again.
-    pub fn interrupts_end(
+    pub(crate) fn interrupts_end(
         &mut self,
         at: MonotonicNs,
         tid: Tid,

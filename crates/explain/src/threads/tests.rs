@@ -296,7 +296,7 @@ fn spans_are_clipped_to_the_window() {
     assert_eq!(lanes.threads.len(), 2);
 }
 
-pub fn any_event() -> impl Strategy<Value = Event> {
+pub(crate) fn any_event() -> impl Strategy<Value = Event> {
     let task = || (0u32..6).prop_map(Tid);
     let state = prop_oneof![
         Just(TaskState::Preempted),

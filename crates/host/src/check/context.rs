@@ -68,7 +68,7 @@ impl<'a> Context<'a> {
     }
 
     /// The CPUs reserved for real time; the rule does not apply if there are none.
-    pub fn dedicated(&self) -> Result<&CpuSet, CheckOutcome> {
+    pub(crate) fn dedicated(&self) -> Result<&CpuSet, CheckOutcome> {
         match self.chosen {
             Chosen::Named | Chosen::Isolated => Ok(&self.cpus),
             Chosen::All => Err(match &self.environment.topology.online {
@@ -87,7 +87,7 @@ impl<'a> Context<'a> {
     }
 
     /// Facts of the checked CPUs.
-    pub fn cpu_infos(&self) -> Result<Vec<&CpuInfo>, CheckOutcome> {
+    pub(crate) fn cpu_infos(&self) -> Result<Vec<&CpuInfo>, CheckOutcome> {
         let all = known(&self.environment.cpus)?;
         let conclude: Vec<&CpuInfo> =
             all.iter().filter(|info| self.cpus.contains(info.cpu)).collect();
@@ -108,7 +108,7 @@ impl<'a> Context<'a> {
     }
 
     /// A setting of an optional part of the kernel; the rule does not apply if it is not built in.
-    pub fn setting_of(&self, path: &str, option: &str) -> Result<String, CheckOutcome> {
+    pub(crate) fn setting_of(&self, path: &str, option: &str) -> Result<String, CheckOutcome> {
         self.setting(path).map_err(|unread| match self.environment.kernel.config.known() {
             Some(config) if !config.has(option) => not_applicable(
                 format!("the kernel has no CONFIG_{option}"),
@@ -149,7 +149,7 @@ impl<'a> Context<'a> {
     /// Ends a rule that applies to x86 only. The kernel names its architecture since Linux 6.1;
     /// before, only x86 has a vendor in /proc/cpuinfo (arch/x86/kernel/cpu/proc.c), and arm64 and
     /// riscv64 have their own lines.
-    pub fn only_x86(&self) -> Result<(), CheckOutcome> {
+    pub(crate) fn only_x86(&self) -> Result<(), CheckOutcome> {
         let (kernel, machine) = (&self.environment.kernel, &self.environment.machine);
         let evidence = match (&kernel.architecture, &machine.vendor, &machine.cpu_model) {
             (Fact::Known(name), ..) if is_x86(name) => return Ok(()),
@@ -164,14 +164,14 @@ impl<'a> Context<'a> {
     }
 
     /// Whether the architecture is known not to be x86.
-    pub fn is_no_x86(&self) -> bool {
+    pub(crate) fn is_no_x86(&self) -> bool {
         self.only_x86().is_err_and(|outcome| !outcome.applies)
     }
 
     /// The CPUs that may be isolated: those for real time, if others remain. No remedy isolates all
     /// CPUs, or CPUs that the user did not choose, or the first one, which the rule
     /// `housekeeping-cpus` excludes.
-    pub fn to_isolate(&self) -> Option<CpuSet> {
+    pub(crate) fn to_isolate(&self) -> Option<CpuSet> {
         let others = self.housekeeping().is_ok_and(|rest| !rest.is_empty());
         let cpus = self.cpus.difference(&CpuSet::single(0));
         Some(cpus).filter(|cpus| self.chosen != Chosen::All && others && !cpus.is_empty())
@@ -179,7 +179,7 @@ impl<'a> Context<'a> {
 
     /// A parameter of the kernel's command line: to be added, or to replace those of the same name
     /// with other values. `None` if it is already present, in force or not.
-    pub fn boot_parameter(&self, name: &str, value: &str) -> Option<Fix> {
+    pub(crate) fn boot_parameter(&self, name: &str, value: &str) -> Option<Fix> {
         let word = |value: &str| match value {
             "" => name.to_owned(),
             value => format!("{name}={value}"),
@@ -210,14 +210,14 @@ impl<'a> Context<'a> {
     }
 
     /// The words of the command line with this name, if any.
-    pub fn asked_for(&self, name: &str) -> Option<String> {
+    pub(crate) fn asked_for(&self, name: &str) -> Option<String> {
         let values = self.environment.kernel.command_line.known()?.values(name);
         let words = values.iter().map(|value| format!("{name}={value}"));
         Some(words.collect::<Vec<_>>().join(" ")).filter(|words| !words.is_empty())
     }
 
     /// Parses a list of CPUs of the command line like this kernel.
-    pub fn boot_list(&self, list: &str) -> BootList {
+    pub(crate) fn boot_list(&self, list: &str) -> BootList {
         let possible = self.environment.topology.possible.known();
         ListReader { release: self.environment.kernel.numbers(), possible }.read(list)
     }
@@ -228,7 +228,7 @@ impl<'a> Context<'a> {
     }
 
     /// In a guest, the host controls the hardware: a rule about a missing file does not apply.
-    pub fn unless_guest<T>(
+    pub(crate) fn unless_guest<T>(
         &self,
         value: Result<T, CheckOutcome>,
         what: &str,
@@ -280,7 +280,7 @@ pub fn reason<T>(fact: &Fact<T>) -> String {
 }
 
 /// A number, or the end of the rule.
-pub fn as_number(path: &str, text: &str) -> Result<i64, CheckOutcome> {
+pub(crate) fn as_number(path: &str, text: &str) -> Result<i64, CheckOutcome> {
     text.trim()
         .parse()
         .map_err(|_| unknown(format!("{}, not a number", format_evidence(path, text))))
@@ -292,6 +292,6 @@ fn is_x86(architecture: &str) -> bool {
 }
 
 /// A CPU mask, or the end of the rule.
-pub fn as_mask(path: &str, text: &str) -> Result<CpuSet, CheckOutcome> {
+pub(crate) fn as_mask(path: &str, text: &str) -> Result<CpuSet, CheckOutcome> {
     CpuSet::from_mask(text).map_err(|why| unknown(format!("{path}: {why}")))
 }

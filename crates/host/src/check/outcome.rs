@@ -100,7 +100,7 @@ impl CheckOutcome {
         self
     }
     /// Adds a remedy, if any.
-    pub fn fix_by(self, fix: Option<Fix>) -> CheckOutcome {
+    pub(crate) fn fix_by(self, fix: Option<Fix>) -> CheckOutcome {
         CheckOutcome { fix, ..self }
     }
     /// As a result, for the end of a rule.
@@ -142,7 +142,7 @@ pub fn unknown(evidence: impl Into<String>) -> CheckOutcome {
     outcome(RuleVerdict::Unknown, "cannot be determined", evidence)
 }
 /// There is nothing to judge on this system.
-pub fn not_applicable(reason: impl Into<String>, evidence: impl Into<String>) -> CheckOutcome {
+pub(crate) fn not_applicable(reason: impl Into<String>, evidence: impl Into<String>) -> CheckOutcome {
     CheckOutcome {
         applies: false,
         ..outcome(RuleVerdict::Ok, format!("does not apply: {}", reason.into()), evidence)
@@ -150,7 +150,7 @@ pub fn not_applicable(reason: impl Into<String>, evidence: impl Into<String>) ->
 }
 
 /// Evidence: a file and what it holds, shortened.
-pub fn format_evidence(path: &str, value: impl fmt::Display) -> String {
+pub(crate) fn format_evidence(path: &str, value: impl fmt::Display) -> String {
     let value = value.to_string();
     let mut short: String = value.chars().take(120).collect();
     if short.len() < value.len() {
@@ -160,7 +160,7 @@ pub fn format_evidence(path: &str, value: impl fmt::Display) -> String {
 }
 
 /// The first eight names, and the number of others.
-pub fn join_some(names: &[String]) -> String {
+pub(crate) fn join_some(names: &[String]) -> String {
     const SHOWN: usize = 8;
     let mut text = names.iter().take(SHOWN).cloned().collect::<Vec<_>>().join(", ");
     if names.len() > SHOWN {

@@ -7,7 +7,7 @@ use punctual_sys::rights::Capabilities;
 pub use punctual_sys::rights::Capability;
 
 /// A limit: `None` is unlimited.
-pub type ProcessLimit = Option<u64>;
+pub(crate) type ProcessLimit = Option<u64>;
 
 /// /proc/self/limits and /proc/self/status.
 #[derive(Clone, Debug)]
@@ -28,7 +28,7 @@ impl ProcessFacts {
     }
 
     /// The soft limit of a line, like `Max realtime priority`.
-    pub fn soft_limit(&self, name: &str) -> Fact<ProcessLimit> {
+    pub(crate) fn soft_limit(&self, name: &str) -> Fact<ProcessLimit> {
         let soft = |text: &str| {
             let value = text
                 .lines()

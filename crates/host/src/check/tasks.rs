@@ -65,7 +65,7 @@ impl CheckedTask {
         format!("{} ({})", self.name, self.pid)
     }
     /// Whether it may run on one of these CPUs.
-    pub fn may_run_on(&self, cpus: &CpuSet) -> bool {
+    pub(crate) fn may_run_on(&self, cpus: &CpuSet) -> bool {
         self.allowed.as_ref().is_some_and(|allowed| !allowed.intersection(cpus).is_empty())
     }
     /// Whether it is bound to a single CPU, as the kernel's own per-CPU threads are.

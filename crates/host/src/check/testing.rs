@@ -24,7 +24,7 @@ impl FakeFiles {
     pub fn with(self, path: &str, text: &str) -> FakeFiles {
         self.with_bytes(path, text.as_bytes())
     }
-    pub fn with_bytes(mut self, path: &str, bytes: &[u8]) -> FakeFiles {
+    pub(crate) fn with_bytes(mut self, path: &str, bytes: &[u8]) -> FakeFiles {
         self.0.insert(path.to_owned(), FakeAnswer::Bytes(bytes.to_vec()));
         self
     }
@@ -57,7 +57,7 @@ impl FakeFiles {
 }
 
 /// The tree of `testing/ideal.txt`, which satisfies every rule.
-pub fn ideal() -> FakeFiles {
+pub(crate) fn ideal() -> FakeFiles {
     let mut files = FakeFiles::new();
     for line in include_str!("testing/ideal.txt").lines().filter(|line| line.starts_with('/')) {
         let (path, value) = line.split_once(" =").expect("path and value");

@@ -26,7 +26,7 @@ pub enum BootList {
 
 /// The kernel that parses.
 #[derive(Clone, Copy, Debug)]
-pub struct ListReader<'a> {
+pub(crate) struct ListReader<'a> {
     /// Major and minor number of its release.
     pub release: Option<(u32, u32)>,
     /// The possible CPUs.

@@ -11,7 +11,7 @@ use std::io::Read;
 const MAX_CONFIG: u64 = 4 << 20;
 
 /// Options that affect latency or tracing. Stored in the bundle; the rules use no others.
-pub const OPTIONS: [&str; 66] = [
+pub(crate) const OPTIONS: [&str; 66] = [
     "BPF_SYSCALL",
     "COMPACTION",
     "CPUSETS",

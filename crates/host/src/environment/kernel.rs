@@ -118,7 +118,7 @@ impl IsolCpus {
     }
 
     /// Whether it takes CPUs out of the scheduler's domains: the default without a known flag.
-    pub fn isolates(&self) -> bool {
+    pub(crate) fn isolates(&self) -> bool {
         self.has("domain") || !self.has("nohz") && !self.has("managed_irq")
     }
 }

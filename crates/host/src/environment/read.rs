@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 /// The maximum length of a text value; longer ones are cut. COMMAND_LINE_SIZE is at most 4096
 /// (arch/s390/include/asm/setup.h; 2048 on x86 and arm64).
-pub const MAX_TEXT: usize = 4096;
+const MAX_TEXT: usize = 4096;
 
 /// At most [`MAX_TEXT`] bytes of a text, cut at a character boundary.
 pub fn clip(text: &str) -> String {

@@ -36,7 +36,7 @@ impl NotedAffinities {
     }
 
     /// Notes all threads of the system.
-    pub fn note_all(
+    pub(crate) fn note_all(
         &mut self,
         files: &dyn Files,
         journal: &mut Journal<'_>,

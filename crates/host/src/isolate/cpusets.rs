@@ -41,7 +41,7 @@ impl Cpusets {
     }
 
     /// The mount point of a controller of version 1, if it is mounted.
-    pub fn v1_mount_of(files: &dyn Files, controller: &str) -> Option<String> {
+    pub(crate) fn v1_mount_of(files: &dyn Files, controller: &str) -> Option<String> {
         let mounts = files.read("/proc/mounts").ok()?;
         mounts
             .lines()
@@ -51,7 +51,7 @@ impl Cpusets {
     }
 
     /// Whether it is version 1.
-    pub fn is_v1(&self) -> bool {
+    pub(crate) fn is_v1(&self) -> bool {
         self.hierarchy.version == CgroupVersion::V1
     }
     /// The directory of a child of the root.

@@ -72,7 +72,7 @@ fn candidates(
 }
 
 /// The number of tasks that would be moved now. Version 1.
-pub fn movable(
+pub(crate) fn movable(
     files: &dyn Files,
     machine: &MachineSplit,
     to: &str,
@@ -91,7 +91,7 @@ fn shares_cpus(files: &dyn Files, cpusets: &Cpusets, cgroup: &str, rt: &CpuSet) 
 }
 
 /// Moves every movable task, in rounds, until no new ones appear. Version 1.
-pub fn evict(
+pub(crate) fn evict(
     files: &dyn Files,
     journal: &mut Journal<'_>,
     machine: &MachineSplit,

@@ -49,7 +49,7 @@ impl MachineSplit {
     }
 
     /// A set without the partition's CPUs; the housekeeping CPUs if it would be empty.
-    pub fn keep_off(&self, set: &CpuSet) -> CpuSet {
+    pub(crate) fn keep_off(&self, set: &CpuSet) -> CpuSet {
         let rest = set.difference(&self.rt);
         if rest.is_empty() { self.housekeeping.clone() } else { rest }
     }

@@ -8,7 +8,7 @@ use punctual_core::CpuSet;
 
 /// A cgroup with CPUs of its own.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct OtherCpuset {
+pub(crate) struct OtherCpuset {
     pub path: String,
     pub cpus: CpuSet,
     /// Its claim: `exclusive`, or the kind of its partition; `None` for one that shares its CPUs.
@@ -16,7 +16,7 @@ pub struct OtherCpuset {
 }
 
 /// Every cgroup with its own CPUs, except the root.
-pub fn cpusets_of_others(
+pub(crate) fn cpusets_of_others(
     files: &dyn Files,
     cpusets: &Cpusets,
 ) -> Result<Vec<OtherCpuset>, Refusal> {
@@ -38,7 +38,7 @@ fn look_at(files: &dyn Files, cpusets: &Cpusets, path: String) -> Option<OtherCp
 }
 
 /// Refuses CPUs that another cpuset has claimed.
-pub fn check_overlap(files: &dyn Files, cpusets: &Cpusets, rt: &CpuSet) -> Result<(), Refusal> {
+pub(crate) fn check_overlap(files: &dyn Files, cpusets: &Cpusets, rt: &CpuSet) -> Result<(), Refusal> {
     for other in cpusets_of_others(files, cpusets)? {
         let shared = other.cpus.intersection(rt);
         if let (Some(claim), false) = (other.claim, shared.is_empty()) {

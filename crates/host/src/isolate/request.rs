@@ -6,7 +6,7 @@ use punctual_core::CpuSet;
 use punctual_core::cpuset::CpuSetError;
 
 /// The longest name of a partition, in bytes.
-pub const MAX_NAME: usize = 64;
+pub(crate) const MAX_NAME: usize = 64;
 
 /// A request for a partition.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -46,7 +46,7 @@ impl PartitionRequest {
         }
     }
     /// Whether a tweak is requested.
-    pub fn includes(&self, tweak: &str) -> bool {
+    pub(crate) fn includes(&self, tweak: &str) -> bool {
         !self.without.iter().any(|name| name == tweak)
     }
 
@@ -62,7 +62,7 @@ impl PartitionRequest {
 }
 
 /// Refuses a name that is no single directory in the cgroup tree.
-pub fn check_name(name: &str) -> Result<(), Refusal> {
+pub(crate) fn check_name(name: &str) -> Result<(), Refusal> {
     let fault = if name.is_empty() {
         "it is empty"
     } else if name.len() > MAX_NAME {
@@ -84,7 +84,7 @@ pub fn check_name(name: &str) -> Result<(), Refusal> {
 /// Parses the CPUs of a partition: a list (`3`, `2-3`, `0,4`), or a hexadecimal mask with a leading
 /// `0x` (`0x8`) or in comma-separated 32-bit words, of 8 digits after the first (`1,00000000` is
 /// CPU 32). A bare number is a list: `8` is CPU 8.
-pub fn parse_cpus(text: &str) -> Result<CpuSet, CpuSetError> {
+pub(crate) fn parse_cpus(text: &str) -> Result<CpuSet, CpuSetError> {
     let text = text.trim();
     let mut words = text.split(',');
     let first = words.next().unwrap_or_default();

@@ -19,7 +19,7 @@ use punctual_core::words::nearest;
 /// The tweak that takes the partition out of the scheduler's balancing.
 pub const LOAD_BALANCE: &str = "load-balance";
 /// The tweak that moves interrupts.
-pub const IRQ_AFFINITY: &str = "irq-affinity";
+const IRQ_AFFINITY: &str = "irq-affinity";
 /// The tweak that briefly unplugs each CPU.
 pub const REPLUG: &str = "replug";
 
@@ -59,7 +59,7 @@ pub struct Draft {
 impl Draft {
     /// Requests a value of a file; adds no write if it already has it. A file that is missing or
     /// unreadable is omitted with that reason.
-    pub fn want(&mut self, files: &dyn Files, path: &str, value: &str) {
+    pub(crate) fn want(&mut self, files: &dyn Files, path: &str, value: &str) {
         match files.read(path) {
             Ok(text) if same(&text, value) => {}
             Ok(text) => self.write(None, path, &text, value),
@@ -76,7 +76,7 @@ impl Draft {
     }
 
     /// Requests that a file with a CPU mask excludes the partition's CPUs.
-    pub fn keep_off(&mut self, files: &dyn Files, machine: &MachineSplit, path: &str) {
+    pub(crate) fn keep_off(&mut self, files: &dyn Files, machine: &MachineSplit, path: &str) {
         match files.read(path) {
             Ok(text) => match punctual_core::CpuSet::from_mask(&text) {
                 Ok(set) if set.intersection(&machine.rt).is_empty() => {}

@@ -111,7 +111,7 @@ impl Journal<'_> {
         }
     }
 
-    pub fn make_cgroup(
+    pub(crate) fn make_cgroup(
         &mut self,
         files: &dyn Files,
         step: &str,
@@ -131,7 +131,7 @@ impl Journal<'_> {
     }
 
     /// Enables a controller for the children of a cgroup of version 2 (`cgroup.subtree_control`).
-    pub fn enable_controller(
+    pub(crate) fn enable_controller(
         &mut self,
         files: &dyn Files,
         step: &str,
@@ -161,7 +161,7 @@ impl Journal<'_> {
 
     /// Moves tasks into a cgroup, one after the other. Returns those that the kernel refused,
     /// without those that have ended since.
-    pub fn move_tasks(
+    pub(crate) fn move_tasks(
         &mut self,
         files: &dyn Files,
         step: &str,
@@ -199,7 +199,7 @@ impl Journal<'_> {
 
     /// Notes the affinities of tasks, because the kernel may forget them during the following
     /// changes.
-    pub fn note_affinities(
+    pub(crate) fn note_affinities(
         &mut self,
         step: &str,
         tasks: Vec<TaskAffinity>,

@@ -9,7 +9,7 @@ pub const VERSION: u32 = 2;
 
 /// One line of a journal.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct JournalRecord {
+pub(crate) struct JournalRecord {
     /// Its number, counting from 0; an `applied`, `refused` or `undone` refers to its `intent` by
     /// this number.
     pub seq: u64,
@@ -21,7 +21,7 @@ pub struct JournalRecord {
 /// The event of a line.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum JournalEvent {
+pub(crate) enum JournalEvent {
     Begin(JournalBegin),
     /// A change about to be made.
     Intent(Intent),
@@ -108,7 +108,7 @@ impl Hierarchy {
         }
     }
     /// The file of a cgroup that lists its threads and accepts one.
-    pub fn threads_file(&self) -> &'static str {
+    pub(crate) fn threads_file(&self) -> &'static str {
         match self.version {
             CgroupVersion::V1 => "tasks",
             CgroupVersion::V2 => "cgroup.threads",

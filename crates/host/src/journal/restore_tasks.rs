@@ -96,7 +96,7 @@ impl TaskOrigins {
     }
 
     /// Empties a cgroup and removes it. Returns the number of its tasks.
-    pub fn remove_cgroup(
+    pub(crate) fn remove_cgroup(
         &self,
         files: &dyn Files,
         hierarchy: &Hierarchy,
@@ -147,7 +147,7 @@ fn give_cpus_back(files: &dyn Files, hierarchy: &Hierarchy, cgroup: &str) {
 /// Since 6.2 the kernel itself remembers the affinity that a task requested (kernel/sched/core.c,
 /// `user_cpus_ptr`); before, and for kernel threads, a move between cpusets overwrites it. A set
 /// that no such move leaves behind was chosen by another process since, and is kept.
-pub fn restore_affinity(
+pub(crate) fn restore_affinity(
     files: &dyn Files,
     note: Option<&PartitionNote>,
     task: &TaskAffinity,

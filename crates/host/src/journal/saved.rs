@@ -172,7 +172,7 @@ pub fn read_all(store: &dyn Store) -> Result<Vec<SavedJournal>, JournalError> {
 }
 
 /// Renames every journal of an earlier boot, whose changes are gone, and returns the new names.
-pub fn put_aside_stale(store: &dyn Store, boot_id: &str) -> Result<Vec<String>, JournalError> {
+pub(crate) fn put_aside_stale(store: &dyn Store, boot_id: &str) -> Result<Vec<String>, JournalError> {
     let mut aside = Vec::new();
     for journal in read_all(store)?.into_iter().filter(|journal| journal.is_stale(boot_id)) {
         let name = format!("stale-{}", journal.name);

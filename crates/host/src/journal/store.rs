@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 
 /// The directory of the system's journals. On most systems /run is empty after a reboot, when the
 /// changes are gone too.
-pub const SYSTEM_DIRECTORY: &str = "/run/punctual";
+const SYSTEM_DIRECTORY: &str = "/run/punctual";
 
 /// The largest journal that is read; a partition of a machine with 100,000 threads writes some 20
 /// MB.
-pub const MAX_JOURNAL_BYTES: u64 = 64 << 20;
+const MAX_JOURNAL_BYTES: u64 = 64 << 20;
 
 /// The right to write journals and to make changes, held by one process at a time.
 ///

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::io;
 
 /// PF_EXITING (include/linux/sched.h): ending, or ended and not yet reaped by its parent.
-pub const PF_EXITING: u64 = 0x4;
+const PF_EXITING: u64 = 0x4;
 /// PF_KTHREAD (include/linux/sched.h): a kernel thread.
 pub const PF_KTHREAD: u64 = 0x0020_0000;
 /// PF_NO_SETAFFINITY (include/linux/sched.h): bound to its CPUs by the kernel; user space may not
@@ -162,7 +162,7 @@ pub fn members(
 }
 
 /// The threads in a cgroup of any kind.
-pub fn threads_in(
+pub(crate) fn threads_in(
     files: &dyn Files,
     hierarchy: &Hierarchy,
     cgroup: &str,
@@ -209,7 +209,7 @@ pub fn enter(
 }
 
 /// Why the kernel refuses to move a task into another cgroup, in words.
-pub fn explain_refusal(stat: &TaskStat, error: &FileError) -> String {
+pub(crate) fn explain_refusal(stat: &TaskStat, error: &FileError) -> String {
     // kernel/cgroup/cgroup.c, cgroup_procs_write_start: EINVAL for kthreadd and for bound threads.
     match error.errno() {
         Some(libc::EINVAL) if stat.is_bound() => {

@@ -7,7 +7,7 @@ const UNION: u32 = 5;
 
 /// The offset in bytes of each of these members of a structure; `None` for a missing one, or if the
 /// information is malformed.
-pub fn of_members<const N: usize>(
+pub(crate) fn of_members<const N: usize>(
     btf: &[u8],
     structure: &str,
     members: [&str; N],

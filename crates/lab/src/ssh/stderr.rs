@@ -60,7 +60,7 @@ pub fn judge(to: &Destination, log: &str) -> SshError {
 }
 
 /// The last two lines of ssh that are not debug output.
-pub fn last_messages(log: &str) -> String {
+pub(crate) fn last_messages(log: &str) -> String {
     let lines = log.lines().map(str::trim).filter(|line| {
         let noise = ["debug", "OpenSSH_", "Authenticated to", "Transferred:", "Bytes per second"];
         !line.is_empty() && !noise.iter().any(|start| line.starts_with(start))

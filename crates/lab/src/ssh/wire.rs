@@ -6,7 +6,7 @@
 use std::io::{self, Read, Write};
 
 /// The first line of the remote end, with the version of the protocol.
-pub const GREETING: &[u8] = b"\npunctual-ssh 1\n";
+pub(crate) const GREETING: &[u8] = b"\npunctual-ssh 1\n";
 /// The maximum output of a login shell.
 const NOISE_MAX: usize = 64 << 10;
 /// The maximum of a frame: an end that announces more is not ours.
@@ -98,7 +98,7 @@ pub fn read(from: &mut impl Read) -> io::Result<Option<WireFrame>> {
 }
 
 /// Skips everything up to the end of the greeting; the error is the output without one.
-pub fn expect_greeting(from: &mut impl Read) -> Result<(), String> {
+pub(crate) fn expect_greeting(from: &mut impl Read) -> Result<(), String> {
     // The greeting begins with a line feed, which the first line may lack before it.
     let mut seen = vec![b'\n'];
     let mut byte = [0];

@@ -9,7 +9,7 @@ const MAX_OUTBOX_BYTES: usize = 4 << 20;
 
 /// Events in order, as lines.
 #[derive(Default)]
-pub struct Outbox {
+pub(crate) struct Outbox {
     waiting: Vec<u8>,
     lost: u64,
 }

@@ -10,7 +10,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 /// The pause before the next start: 0, or doubling from 100 ms to 5 s over successive immediate
 /// failures. A load that succeeds quickly (a short program, respawned for ever) is not slowed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct BackOff {
+pub(crate) struct BackOff {
     pause: Duration,
 }
 

@@ -38,7 +38,7 @@ impl CycleCounter {
     }
 
     /// Whether it is the processor's counter, which other programs can read too.
-    pub fn is_counter(&self) -> bool {
+    pub(crate) fn is_counter(&self) -> bool {
         self.clock != CLOCK_MONOTONIC
     }
 

@@ -107,7 +107,7 @@ impl Uring {
     /// # Safety
     /// `bytes` must be readable memory of `length` until `wait_for_both` has returned.
     #[inline(always)]
-    pub unsafe fn submit_write_and_fsync(
+    pub(crate) unsafe fn submit_write_and_fsync(
         &mut self,
         to: i32,
         bytes: *const u8,
@@ -126,7 +126,7 @@ impl Uring {
     /// Waits until the write and the fsync are done: the results of both, or −errno (the fsync's is
     /// −ECANCELED if the write failed).
     #[inline(always)]
-    pub fn wait_for_both(&mut self) -> [i32; 2] {
+    pub(crate) fn wait_for_both(&mut self) -> [i32; 2] {
         let mut results = [-libc::EIO; 2];
         let mut taken = 0;
         // Linked requests complete in order.

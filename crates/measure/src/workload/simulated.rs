@@ -5,11 +5,11 @@ use std::cell::Cell;
 
 /// Every reading takes [`SteppedClock::READING`].
 #[derive(Default)]
-pub struct SteppedClock(Cell<i64>);
+pub(crate) struct SteppedClock(Cell<i64>);
 
 impl SteppedClock {
     /// The duration of a reading, in ns.
-    pub const READING: i64 = 5;
+    pub(crate) const READING: i64 = 5;
 
     /// Lets time pass, in ns.
     pub fn pass(&self, ns: i64) {

@@ -49,7 +49,7 @@ impl CellSelection {
         entries.into_iter().map(one).collect::<Read<Vec<_>>>().map(CellSelection)
     }
     /// Whether a cell with these values (by axis) is selected.
-    pub fn chooses(&self, axes: &[(String, String)]) -> bool {
+    pub(crate) fn chooses(&self, axes: &[(String, String)]) -> bool {
         self.0.iter().all(|(axis, labels)| {
             axes.iter().any(|(name, label)| name == axis && labels.contains(label))
         })

@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 /// Seeds of a lab.
-pub const MAX_SEEDS: usize = 10_000;
+pub(crate) const MAX_SEEDS: usize = 10_000;
 
 /// Seeds, each once, in the order written.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -26,7 +26,7 @@ impl Seeds {
 
 /// Why a text is no list of seeds.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct SeedsError(String);
+pub(crate) struct SeedsError(String);
 
 impl fmt::Display for SeedsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -4,7 +4,7 @@
 ///
 /// C++ by the Itanium ABI, Rust by its legacy and v0 schemes (without the hash of the legacy one);
 /// anything else is unchanged.
-pub fn demangle(symbol: &str) -> (String, String) {
+pub(crate) fn demangle(symbol: &str) -> (String, String) {
     // A version (`fopen@@GLIBC_2.2.5`) belongs to the linker.
     let symbol = symbol.split('@').next().unwrap_or(symbol);
     if let Ok(rust) = rustc_demangle::try_demangle(symbol) {

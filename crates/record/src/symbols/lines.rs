@@ -20,7 +20,7 @@ mod source;
 mod spec;
 
 #[cfg(feature = "lines")]
-pub use frames::frames_at;
+pub(crate) use frames::frames_at;
 #[cfg(feature = "lines")]
 pub use places::lines_at;
 pub use spec::LineSpec;
@@ -31,7 +31,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 /// The maximum number of places of one line: each costs a probe.
-pub const PLACES_MAX: usize = 4_096;
+pub(crate) const PLACES_MAX: usize = 4_096;
 
 /// A source line of a program.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -147,7 +147,7 @@ mod tests;
 
 #[cfg(not(feature = "lines"))]
 /// The functions of instructions: here none.
-pub fn frames_at(
+pub(crate) fn frames_at(
     _: &Path,
     _: &[u8],
     _: &[u64],

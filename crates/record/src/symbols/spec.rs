@@ -46,7 +46,7 @@ impl FunctionSpec {
     }
 
     /// Whether it may match several functions.
-    pub fn is_pattern(&self) -> bool {
+    pub(crate) fn is_pattern(&self) -> bool {
         self.function.contains(['*', '?'])
     }
 

@@ -19,7 +19,7 @@ fn message(spec: &str, files: &[PathBuf]) -> String {
 }
 
 #[inline(never)]
-pub fn a_function_of_ours(x: u64) -> u64 {
+fn a_function_of_ours(x: u64) -> u64 {
     std::hint::black_box(x)
 }
 

@@ -16,7 +16,7 @@ const PROCESSES: usize = 64;
 
 /// Unwinds stacks of processes that exist.
 #[derive(Default)]
-pub struct Unwinder {
+pub(crate) struct Unwinder {
     processes: BTreeMap<u32, Process>,
     files: BTreeMap<(Arc<Path>, FileIdentity), Option<Tables>>,
 }
@@ -30,7 +30,7 @@ struct Process {
 type Bytes = Arc<[u8]>;
 
 impl Unwinder {
-    pub const IS_AVAILABLE: bool = true;
+    pub(crate) const IS_AVAILABLE: bool = true;
 
     /// The functions of a copied stack. Read while the process exists.
     pub fn unwind(&mut self, copy: &StackCopy) -> UserStack {

@@ -17,7 +17,7 @@ pub(super) const SUMMARY: Exporter = Exporter::new(
 );
 
 /// Every kept sample, one per row.
-pub fn write_samples(bundle: &Bundle, out: &mut dyn Write) -> Result<(), ExportError> {
+fn write_samples(bundle: &Bundle, out: &mut dyn Write) -> Result<(), ExportError> {
     if bundle.series().all(|(_, series)| series.state.samples_kept == 0) {
         return Err(no_samples(bundle, Format::Csv));
     }
@@ -41,7 +41,7 @@ pub fn write_samples(bundle: &Bundle, out: &mut dyn Write) -> Result<(), ExportE
 }
 
 /// The figures of every series, one per row; unknown fields are empty.
-pub fn write_summary(bundle: &Bundle, out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn write_summary(bundle: &Bundle, out: &mut dyn Write) -> io::Result<()> {
     let summary = punctual_stats::summarize(bundle);
     let percentiles: Vec<String> =
         punctual_stats::percentiles::OFFERED.map(punctual_stats::percentiles::key).into();

@@ -73,7 +73,7 @@ impl<T: Serialize> Serialize for Ordered<T> {
 }
 
 /// `--json`, file_version 1.
-pub fn write_json(bundle: &Bundle, out: &mut dyn Write) -> io::Result<()> {
+fn write_json(bundle: &Bundle, out: &mut dyn Write) -> io::Result<()> {
     let series: Vec<(&str, &Series)> = bundle.series().collect();
     // In ns if a bin is not a whole number of µs, as with cyclictest's -N.
     let fine = series.iter().any(|(_, s)| s.state.data.exact.resolution.ns() % 1_000 != 0);
@@ -137,7 +137,7 @@ fn sysinfo(bundle: &Bundle) -> BTreeMap<&'static str, Value> {
 
 /// `-h`: rows of all latencies with the count of each thread, then minima, means, maxima and
 /// overflows. Comments before the histogram map threads to series.
-pub fn write_histogram(bundle: &Bundle, out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn write_histogram(bundle: &Bundle, out: &mut dyn Write) -> io::Result<()> {
     let all: Vec<(&str, &Series)> = bundle.series().collect();
     for (k, (phase, series)) in all.iter().enumerate() {
         writeln!(out, "# Column {k} is {}", crate::format::plain(&full_name(phase, series)))?;

@@ -7,7 +7,8 @@ mod read;
 mod rows;
 mod table;
 
-pub use read::{ORIGIN, RunSelection, TableRun, select};
+pub use read::{RunSelection, TableRun, select};
+pub(crate) use read::ORIGIN;
 
 use super::ExportError;
 use parquet::file::reader::{FileReader, SerializedFileReader};

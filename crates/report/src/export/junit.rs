@@ -29,7 +29,7 @@ pub fn write(bundle: &Bundle, out: &mut dyn Write) -> io::Result<()> {
 }
 
 /// The report of a summary.
-pub fn write_summary(summary: &Summary, timebase: Timebase, out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn write_summary(summary: &Summary, timebase: Timebase, out: &mut dyn Write) -> io::Result<()> {
     let mut report = JunitReport::new(summary.experiment.as_str());
     let (of_phases, of_run): (Vec<ExportedCase<'_>>, Vec<ExportedCase<'_>>) =
         cases(summary).into_iter().partition(|case| case.phase.is_some());
@@ -50,7 +50,7 @@ pub fn write_summary(summary: &Summary, timebase: Timebase, out: &mut dyn Write)
 
 /// The requirements of a comparison: a suite for each side that is compared with the first, a case
 /// per requirement and series.
-pub fn write_gates(comparison: &Comparison, out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn write_gates(comparison: &Comparison, out: &mut dyn Write) -> io::Result<()> {
     let mut report = JunitReport::new("punctual compare");
     for (number, side) in comparison.sides.iter().enumerate().skip(1) {
         let title = format!("{} against {}", side.label, comparison.sides[0].label);

@@ -51,7 +51,7 @@ pub fn write(
 }
 
 /// Like [`write()`], with further marks in addition to those of the events.
-pub fn write_with<'a>(
+pub(crate) fn write_with<'a>(
     RecordingInput { recorded, names, release, timebase }: RecordingInput<'a>,
     events: impl IntoIterator<Item = Event>,
     beside: &[Mark<'a>],

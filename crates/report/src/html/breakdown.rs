@@ -113,7 +113,7 @@ impl Breakdown {
 
     /// The main cause of the sample that was due at this time, in ns of CLOCK_MONOTONIC; `None` if
     /// it is not explained.
-    pub fn cause_of(&self, phase: &str, series: &str, due: i64) -> Option<CauseKind> {
+    pub(crate) fn cause_of(&self, phase: &str, series: &str, due: i64) -> Option<CauseKind> {
         self.causes.get(&(phase.to_owned(), series.to_owned()))?.get(&due).copied()
     }
 

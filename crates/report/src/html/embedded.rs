@@ -174,7 +174,7 @@ impl<'a> EmbeddedData<'a> {
     /// changes how it is parsed (HTML standard, 4.12.1.3): without `<`, neither can occur. `&`, `>`
     /// and the two line separators are escaped too, so that the text is also safe in XML and as
     /// JavaScript.
-    pub fn to_text(&self) -> Result<String, serde_json::Error> {
+    pub(crate) fn to_text(&self) -> Result<String, serde_json::Error> {
         Ok(escape(&serde_json::to_string(self)?))
     }
 }
@@ -224,7 +224,7 @@ fn least(mut bounds: Vec<i64>) -> Vec<i64> {
 }
 
 /// Whether there are too many curves to distinguish.
-pub fn merges(content: &PageSeries<'_>) -> bool {
+pub(crate) fn merges(content: &PageSeries<'_>) -> bool {
     !content.apart && content.lines.len() > 16 && content.groups.len() < content.lines.len()
 }
 

@@ -81,7 +81,7 @@ pub fn at<'a>(document: &'a Value, path: &[&str]) -> Option<&'a Value> {
 }
 
 /// The text at a path of field names, through facts.
-pub fn text_at<'a>(document: &'a Value, path: &[&str]) -> Option<&'a str> {
+pub(crate) fn text_at<'a>(document: &'a Value, path: &[&str]) -> Option<&'a str> {
     at(document, path)?.as_str()
 }
 

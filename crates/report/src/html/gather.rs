@@ -112,7 +112,7 @@ impl SeriesLine<'_> {
     }
 }
 
-pub fn gather<'a>(inputs: &'a [ReportInput<'a>]) -> PageSeries<'a> {
+pub(crate) fn gather<'a>(inputs: &'a [ReportInput<'a>]) -> PageSeries<'a> {
     let identities: Vec<BundleIdentity> = inputs.iter().map(ReportInput::identity).collect();
     let labels: Vec<String> = distinct(&identities).iter().map(|name| text::name(name)).collect();
     let naming = Naming::of(inputs);

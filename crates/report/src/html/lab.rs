@@ -34,7 +34,7 @@ pub struct Scripted {
 ///
 /// # Errors
 /// This build makes no pages, or a template does not fit its data.
-pub fn fitted(
+pub(crate) fn fitted(
     lab: &LabDocument,
     pooled: &[Option<Bundle>],
     render: impl Fn(&Scripted) -> Result<String, HtmlError>,

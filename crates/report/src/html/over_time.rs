@@ -51,7 +51,7 @@ pub fn reduced(line: &Timeline, limit: usize) -> Timeline {
 /// The instant on the series' clock at which its phase began, if it is consistent with `due`, an
 /// instant of the series. Since 2017 CLOCK_TAI is ahead of UTC by 37 s if the system was told so
 /// (adjtimex(2)), else it equals UTC.
-pub fn phase_start(phase: &PhaseMeta, meta: &SeriesMeta, due: ClockNs) -> Option<ClockNs> {
+pub(crate) fn phase_start(phase: &PhaseMeta, meta: &SeriesMeta, due: ClockNs) -> Option<ClockNs> {
     let utc = i64::try_from(phase.started.as_nanosecond()).ok().map(ClockNs);
     let candidates = match meta.clock {
         Clock::Monotonic => vec![ClockNs(phase.started_monotonic)],

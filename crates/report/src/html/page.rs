@@ -25,7 +25,7 @@ use sha2::{Digest, Sha256};
 const UPLOT: &str = include_str!("assets/uplot/uPlot.iife.min.js");
 const UPLOT_STYLE: &str = include_str!("assets/uplot/uPlot.min.css");
 const UPLOT_LICENSE: &str = include_str!("assets/uplot/LICENSE");
-pub const STYLE: &str = include_str!("assets/report.css");
+pub(crate) const STYLE: &str = include_str!("assets/report.css");
 /// The report's own script, in dependency order: parts of all pages with plots, then parts of each
 /// page.
 const PLOTS: [&str; 7] = [

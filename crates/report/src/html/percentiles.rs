@@ -5,7 +5,7 @@ use punctual_core::Nanos;
 use punctual_stats::{Distribution, percentiles};
 
 /// Points in each decade of rarity.
-pub const PER_DECADE: usize = 16;
+pub(crate) const PER_DECADE: usize = 16;
 
 /// Latencies (ns) at `p = 1 - 10^(-k / PER_DECADE)` for k = 0, 1, … while one sample in `10^(k /
 /// PER_DECADE)` exists. The maximum lies at `log10(count)`, seldom on this grid: the caller adds
@@ -15,7 +15,7 @@ pub fn points(distribution: &Distribution) -> Vec<i64> {
 }
 
 /// The same for several distributions combined.
-pub fn merged_points(distributions: &[&Distribution]) -> Vec<i64> {
+pub(crate) fn merged_points(distributions: &[&Distribution]) -> Vec<i64> {
     let mut steps: Vec<(Nanos, u64)> = Vec::new();
     for distribution in distributions {
         let mut below = 0;

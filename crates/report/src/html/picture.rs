@@ -108,7 +108,7 @@ impl Picture {
     }
 
     /// Inserts a lane above the others.
-    pub fn put_first(&mut self, lane: PictureLane, limit: usize) {
+    pub(crate) fn put_first(&mut self, lane: PictureLane, limit: usize) {
         self.lanes.insert(0, lane);
         self.arrows
             .iter_mut()
@@ -118,7 +118,7 @@ impl Picture {
     }
 
     /// Prefixes the title with the bundle's label, if there is one.
-    pub fn labelled(mut self, label: &str) -> Picture {
+    pub(crate) fn labelled(mut self, label: &str) -> Picture {
         if !label.is_empty() {
             self.title = format!("{label} · {}", self.title);
         }
@@ -130,7 +130,7 @@ impl Picture {
     }
 
     /// The same picture with at most `limit` items: the shortest are dropped, which a note reports.
-    pub fn thinned(&self, limit: usize) -> Picture {
+    pub(crate) fn thinned(&self, limit: usize) -> Picture {
         let mut picture = self.clone();
         if picture.items() <= limit {
             return picture;

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "is")]
-pub enum Plot {
+pub(crate) enum Plot {
     Dots(Scatter),
     Curves(Overlaid),
     Forest(Forest),

@@ -23,7 +23,7 @@ const PLOT: Area = Area { left: 62.0, right: WIDTH - 20.0, top: 22.0, bottom: HE
 
 /// The input of the template.
 #[derive(Debug, Serialize)]
-pub struct Scatter {
+pub(crate) struct Scatter {
     title: String,
     width: f64,
     height: f64,
@@ -45,7 +45,7 @@ pub struct Scatter {
 }
 
 /// Every drawing of the page's bundles.
-pub fn drawings(inputs: &[ReportInput<'_>], labels: &[String]) -> Vec<Scatter> {
+pub(crate) fn drawings(inputs: &[ReportInput<'_>], labels: &[String]) -> Vec<Scatter> {
     let measures = measures(inputs, labels);
     let tables = measures
         .iter()

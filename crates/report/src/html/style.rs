@@ -8,9 +8,9 @@
 use serde::Serialize;
 
 /// Hues, `--c0` … in report.css.
-pub const HUES: usize = 8;
+const HUES: usize = 8;
 /// Dash patterns; the first is a solid line.
-pub const DASHES: [&str; 3] = ["", "7 3", "2 2"];
+pub(crate) const DASHES: [&str; 3] = ["", "7 3", "2 2"];
 
 /// The style of a curve.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
@@ -28,7 +28,7 @@ impl CurveStyle {
     }
 
     /// The style of the `n`th of `of` series in a group.
-    pub fn in_group(group: usize, n: usize, of: usize) -> CurveStyle {
+    pub(crate) fn in_group(group: usize, n: usize, of: usize) -> CurveStyle {
         let paler = if of < 2 { 0 } else { 55 * n / (of - 1) };
         CurveStyle { strength: 100 - paler, ..CurveStyle::nth(group) }
     }

@@ -103,7 +103,7 @@ impl Cell {
         self.sub = Some(sub.into());
         self
     }
-    pub fn badge(mut self, text: impl Into<String>, class: &'static str) -> Cell {
+    pub(crate) fn badge(mut self, text: impl Into<String>, class: &'static str) -> Cell {
         self.badges.push(Badge { text: text.into(), class });
         self
     }
@@ -136,7 +136,7 @@ impl From<&tables::Table> for Table {
 }
 
 /// The title of a table with its unit, and its remarks.
-pub fn captioned(table: &tables::Table) -> (String, String) {
+pub(crate) fn captioned(table: &tables::Table) -> (String, String) {
     let unit = match (table.has_times(), table.title.contains(": ")) {
         (false, _) => "",
         (true, false) => ", in µs",
@@ -227,7 +227,7 @@ pub fn class(tone: Tone) -> &'static str {
 }
 
 /// Capitalises a heading or sentence: `min` becomes `Min`, but `p99` is unchanged.
-pub fn capital(text: &str) -> String {
+pub(crate) fn capital(text: &str) -> String {
     let mut letters = text.chars();
     match (letters.next(), letters.next()) {
         (Some(first), second) if !second.is_some_and(|c| c.is_ascii_digit()) => {

@@ -3,12 +3,12 @@
 use crate::format::plain;
 
 /// Names of tasks, series and files are cut at this many characters: the page has a size limit.
-pub const NAME_LENGTH: usize = 120;
+const NAME_LENGTH: usize = 120;
 const SENTENCE_LENGTH: usize = 400;
 
 /// A multi-line text without hidden content: control characters and those that reorder or hide text
 /// are written out ([`plain`]); foreign line breaks become line breaks.
-pub fn visible(text: &str) -> String {
+pub(crate) fn visible(text: &str) -> String {
     let lines: Vec<String> = text
         .split('\n')
         .map(|line| plain(&line.trim_end_matches('\r').replace('\t', "    ")))

@@ -45,13 +45,13 @@ impl Rules {
     }
 
     /// Whether a rule is met or does not apply; `None` if it was not or could not be checked.
-    pub fn is_met(&self, id: &str) -> Option<bool> {
+    pub(crate) fn is_met(&self, id: &str) -> Option<bool> {
         let rule = self.0.get(id).filter(|rule| rule.verdict != "unknown");
         rule.map(|rule| rule.verdict == "ok")
     }
 
     /// Whether a rule applies and is met.
-    pub fn is_in_force(&self, id: &str) -> bool {
+    pub(crate) fn is_in_force(&self, id: &str) -> bool {
         self.0.get(id).is_some_and(|rule| rule.applies && rule.verdict == "ok")
     }
 

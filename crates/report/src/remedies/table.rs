@@ -5,7 +5,7 @@ use punctual_core::CauseKind;
 use punctual_explain::explain::{Budget, Cause, CpuMode};
 
 /// A remedy for a cause, if the evidence supports it.
-pub struct Remedy {
+pub(crate) struct Remedy {
     pub id: &'static str,
     pub cause: CauseKind,
     /// The predicate in words.
@@ -28,7 +28,7 @@ const INHERIT: &str = "Use a mutex with priority inheritance (PTHREAD_PRIO_INHER
                        time.";
 
 /// All remedies. The first one of a cause that applies is given.
-pub const REMEDIES: &[Remedy] = &[
+pub(crate) const REMEDIES: &[Remedy] = &[
     Remedy {
         id: "timer-late-in-user-mode",
         cause: CauseKind::TimerIrqDelay,

@@ -27,7 +27,7 @@ pub fn of_series(comparison: &Comparison, series: &SeriesComparison) -> Vec<Stri
 }
 
 /// The tests of the distributions, in one line.
-pub fn of_distributions(one: &SeriesComparison) -> Option<String> {
+pub(crate) fn of_distributions(one: &SeriesComparison) -> Option<String> {
     // If figures differ, the distributions do: a test that does not detect it adds nothing.
     let differs = |verdict| matches!(verdict, Difference::Lower | Difference::Higher);
     let is_known = one.metrics.iter().any(|metric| differs(metric.verdict));
@@ -176,7 +176,7 @@ fn unsupported(series: &SeriesComparison) -> Option<String> {
 
 /// The reason for the verdict on a difference requirement: `the regression is at least 12.0 µs;
 /// allowed are 10.0 µs`.
-pub fn of_gate(gate: &GateResult) -> String {
+pub(crate) fn of_gate(gate: &GateResult) -> String {
     let bound = gate.bound.filter(|_| gate.verdict != VerdictWord::Undecided);
     let bound = match (
         bound,

@@ -86,7 +86,7 @@ pub fn pair(pair: &ExactPair) -> String {
 }
 
 /// The numbers of functions that are new, gone, longer, shorter and unchanged.
-pub fn without_change(pair: &ExactPair) -> String {
+pub(crate) fn without_change(pair: &ExactPair) -> String {
     let (mut new, mut gone, mut more, mut fewer) = (0, 0, 0, 0);
     for one in &pair.functions {
         *match (one.here, one.there) {
@@ -107,7 +107,7 @@ pub fn without_change(pair: &ExactPair) -> String {
 }
 
 /// The context that raised `preempt_count` (`context` of [`DisabledSection`]).
-pub fn raised_by(context: &str) -> &'static str {
+pub(crate) fn raised_by(context: &str) -> &'static str {
     match context {
         "preemption-disabled" => "preempt_disable, lock",
         "softirqs-disabled" => "softirqs disabled",
@@ -119,7 +119,7 @@ pub fn raised_by(context: &str) -> &'static str {
 }
 
 /// The workload during the search for sections.
-pub fn looked_in(document: &SectionsDocument) -> String {
+pub(crate) fn looked_in(document: &SectionsDocument) -> String {
     let what = match &document.run {
         SectionsRun::Command { command, .. } => {
             format!("of `{}`", format::plain(&command.join(" ")))

@@ -8,7 +8,7 @@ use punctual_bundle::summary::VerdictWord;
 use punctual_core::Nanos;
 
 /// The limits of any search.
-pub const NO_BOUND: &str = "This search proves no bound: other loads, parameters and start times \
+pub(crate) const NO_BOUND: &str = "This search proves no bound: other loads, parameters and start times \
                             may show longer sections. Virtual time has one CPU, no caches and no \
                             hardware. Sections below 2,000 instructions are not listed.";
 

@@ -54,7 +54,7 @@ pub fn interval(contrast: &Contrast) -> String {
 }
 
 /// The conclusion from an effect.
-pub fn describe_significance(contrast: &Contrast) -> &'static str {
+pub(crate) fn describe_significance(contrast: &Contrast) -> &'static str {
     match contrast.is_significant() {
         Some(true) if contrast.ratio < 1.0 => "lower",
         Some(true) => "higher",

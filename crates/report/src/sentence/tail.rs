@@ -8,7 +8,7 @@ use punctual_bundle::tail::{
 };
 use punctual_core::Nanos;
 
-pub fn of_seen(seen: &ModelFreeTail) -> Vec<String> {
+pub(crate) fn of_seen(seen: &ModelFreeTail) -> Vec<String> {
     let Some(max) = seen.max.filter(|_| seen.count > 0) else {
         return vec!["There are no samples.".to_owned()];
     };

@@ -143,7 +143,7 @@ pub fn more_time(time: Option<Nanos>) -> String {
 }
 
 /// Omitted names grouped by reason, in the order of the first.
-pub fn by_reason<'a>(
+pub(crate) fn by_reason<'a>(
     all: impl Iterator<Item = (&'a String, &'a String)>,
 ) -> Vec<(String, &'a String)> {
     let mut reasons: Vec<(String, &String)> = Vec::new();

@@ -71,7 +71,7 @@ impl From<VerdictWord> for Tone {
 }
 
 /// A sign that needs no colour, and the word.
-pub fn verdict_words(verdict: VerdictWord) -> (&'static str, &'static str) {
+pub(crate) fn verdict_words(verdict: VerdictWord) -> (&'static str, &'static str) {
     match verdict {
         VerdictWord::Met => ("✓", "met"),
         VerdictWord::NotMet => ("✗", "not met"),
@@ -136,7 +136,7 @@ impl Cell {
         Value::Time(ns as f64).into()
     }
     /// A time; without one, the reason.
-    pub fn time_or(ns: Option<f64>, why: &str) -> Cell {
+    pub(crate) fn time_or(ns: Option<f64>, why: &str) -> Cell {
         ns.map_or_else(|| Cell::absent(why), |ns| Value::Time(ns).into())
     }
     pub fn count(n: u64) -> Cell {
@@ -162,10 +162,10 @@ impl Cell {
     pub fn absent(why: impl Into<String>) -> Cell {
         Value::Absent(why.into()).into()
     }
-    pub fn tone(self, tone: Tone) -> Cell {
+    pub(crate) fn tone(self, tone: Tone) -> Cell {
         Cell { tone, ..self }
     }
-    pub fn strong(self) -> Cell {
+    pub(crate) fn strong(self) -> Cell {
         self.tone(Tone::Strong)
     }
     pub fn sub(self, sub: impl Into<String>) -> Cell {

@@ -51,7 +51,7 @@ impl Column {
         Column { width: Some(width), ..self }
     }
     /// Never hidden: a cut text is better than none.
-    pub fn shrinking(self) -> Column {
+    pub(crate) fn shrinking(self) -> Column {
         Column { shrinks: true, dispensable: 0, ..self }
     }
     pub fn listed(self) -> Column {
@@ -60,7 +60,7 @@ impl Column {
     pub fn wide(self) -> Column {
         Column { wide: true, ..self }
     }
-    pub fn verbatim(self) -> Column {
+    pub(crate) fn verbatim(self) -> Column {
         Column { verbatim: true, ..self }
     }
     pub fn only(self, face: Face) -> Column {

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 const NAME: usize = 28;
 /// Series in a terminal; beyond it, those with the largest maxima.
-pub const SHOWN_SERIES: usize = 32;
+pub(crate) const SHOWN_SERIES: usize = 32;
 
 /// A row of the table for a series.
 pub struct FigureRow<'a> {
@@ -75,7 +75,7 @@ fn larger(s: &SeriesSummary) -> Option<&CorrectedSummary> {
 }
 
 /// Whether a page moves this common percentile to the details.
-pub fn is_detail(percentile: &str) -> bool {
+pub(crate) fn is_detail(percentile: &str) -> bool {
     percentile.parse::<f64>().is_ok_and(|p| p < 99.0 && p != 50.0)
 }
 
@@ -161,7 +161,7 @@ pub fn max(s: &SeriesSummary) -> Cell {
 }
 
 /// Whether the maximum is the lower bound of a sample that had not ended.
-pub fn is_max_not_ended(s: &SeriesSummary) -> bool {
+pub(crate) fn is_max_not_ended(s: &SeriesSummary) -> bool {
     s.unfinished.is_some_and(|one| !one.ended && s.max == Some(one.at_least.ns()))
 }
 

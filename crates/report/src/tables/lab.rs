@@ -124,7 +124,7 @@ fn of_maximum(c: &Contrast) -> [Cell; 4] {
 }
 
 /// Claims of publications, and margins of equivalence, judged by the cells.
-pub fn judgements(lab: &LabDocument) -> Table {
+pub(crate) fn judgements(lab: &LabDocument) -> Table {
     let columns = vec![
         Column::text("claim", 0).at_most(56),
         Column::text("stated", 0).at_most(44),

@@ -19,13 +19,13 @@ const TERMINAL: Face = Face::Terminal;
 
 /// The address of the figures of a series of a cell, by index; `None` if the table has no room for
 /// them.
-pub fn figures_place(lab: &LabDocument, cell: usize, series: usize) -> Option<String> {
+pub(crate) fn figures_place(lab: &LabDocument, cell: usize, series: usize) -> Option<String> {
     let row = lab.cells[..cell].iter().map(|before| before.series.len()).sum::<usize>() + series;
     (row < ROWS).then(|| format!("#figures-{row}"))
 }
 
 /// The address of a cell's verdict and bundle.
-pub fn cell_place(number: usize) -> Option<String> {
+pub(crate) fn cell_place(number: usize) -> Option<String> {
     (number < ROWS).then(|| format!("#cell-{number}"))
 }
 

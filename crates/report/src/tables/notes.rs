@@ -43,7 +43,7 @@ pub fn validations(measures: &[(String, &MeasureMeta)]) -> Table {
 }
 
 /// Whether a count agrees with a claim.
-pub fn agreement(one: &Validation) -> Cell {
+pub(crate) fn agreement(one: &Validation) -> Cell {
     match one.agrees {
         Some(true) => Cell::verdict("✓", "agrees", Tone::Good),
         Some(false) => Cell::verdict("✗", "differs", Tone::Bad),

@@ -104,7 +104,7 @@ fn row(result: &RequirementSummary, series: &str) -> Vec<Cell> {
 }
 
 /// The figure compared with a requirement: a time or a count, according to its metric.
-pub fn measured_value(result: &RequirementSummary) -> Cell {
+pub(crate) fn measured_value(result: &RequirementSummary) -> Cell {
     let Some(figure) = result.figure else { return Cell::absent("none") };
     match result.requirement.parse::<Requirement>() {
         Ok(parsed) if !parsed.metric.is_time() => Cell::count(figure.max(0.0) as u64),

@@ -23,7 +23,7 @@ pub fn levels(levels: &[ReturnLevel]) -> Table {
 }
 
 /// Whether each condition of the model holds.
-pub fn conditions(gates: &[ModelGate]) -> Table {
+pub(crate) fn conditions(gates: &[ModelGate]) -> Table {
     let columns = vec![
         Column::text("condition", 0),
         Column::text("verdict", 0),

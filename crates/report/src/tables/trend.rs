@@ -112,7 +112,7 @@ pub fn change(figure: &TrendFigure, level: &TrendLevel) -> Option<String> {
 }
 
 /// A value in words: µs, or a count.
-pub fn value_words(value: f64, is_time: bool) -> String {
+pub(crate) fn value_words(value: f64, is_time: bool) -> String {
     match is_time {
         true => micros(Nanos(value as i64)),
         false => count(value.max(0.0) as u64),
@@ -120,7 +120,7 @@ pub fn value_words(value: f64, is_time: bool) -> String {
 }
 
 /// A ratio of times, or a difference: of counts, and of times without a ratio.
-pub fn by_words(by: f64, is_time: bool, is_difference: bool) -> String {
+pub(crate) fn by_words(by: f64, is_time: bool, is_difference: bool) -> String {
     match (is_time, is_difference) {
         (false, _) => format!("{by:+.0}"),
         (true, false) if by < 10.0 => format!("×{by:.2}"),

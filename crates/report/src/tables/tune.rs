@@ -26,7 +26,7 @@ pub fn settings(document: &TuningDocument) -> Table {
 }
 
 /// The settings, the best first; those without an effect last.
-pub fn by_effect(document: &TuningDocument) -> Vec<&TunedSetting> {
+pub(crate) fn by_effect(document: &TuningDocument) -> Vec<&TunedSetting> {
     let mut all: Vec<&TunedSetting> = document.settings.iter().collect();
     let key = |setting: &TunedSetting| setting.effect.map_or(f64::INFINITY, |of| of.ratio);
     all.sort_by(|a, b| key(a).total_cmp(&key(b)));

@@ -52,7 +52,7 @@ fn heading(out: &mut TextPage, phase: &PhaseSummary) {
 }
 
 /// The worst samples of the run over all phases.
-pub fn write_worst(out: &mut TextPage, summary: &Summary) {
+pub(crate) fn write_worst(out: &mut TextPage, summary: &Summary) {
     let all = summary.phases.iter().flat_map(|phase| {
         phase
             .series

@@ -46,7 +46,7 @@ impl<'a> TextPage<'a> {
     }
 
     /// Paints a text in a tone, if colours are enabled.
-    pub fn paint(&self, tone: Tone, text: &str) -> String {
+    pub(crate) fn paint(&self, tone: Tone, text: &str) -> String {
         if !self.options.color || tone == Tone::Plain || text.is_empty() {
             return text.to_owned();
         }
@@ -129,7 +129,7 @@ impl<'a> TextPage<'a> {
 }
 
 /// Replaces non-ASCII characters: findings hold `µ`, `–` and the like; names can hold anything.
-pub fn to_ascii(text: &str) -> String {
+pub(crate) fn to_ascii(text: &str) -> String {
     let spell = |c: char| match c {
         'µ' | 'μ' => "u".to_owned(),
         '–' | '—' | '−' => "-".to_owned(),

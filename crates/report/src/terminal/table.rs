@@ -105,7 +105,7 @@ pub fn list(out: &mut TextPage, table: &Table) {
 }
 
 /// A cell in its colour, outside of a table, and its width.
-pub fn painted(out: &TextPage, cell: &Cell) -> (String, usize) {
+pub(crate) fn painted(out: &TextPage, cell: &Cell) -> (String, usize) {
     let text = words(out, &cell.value, cell.tone);
     (out.paint(cell.tone, &text), width_of(&text))
 }

@@ -52,7 +52,7 @@ pub fn name(out: &mut TextPage, summary: &Summary) {
 
 /// The digest of all samples, below all figures: only in virtual time, where a run can be repeated
 /// and the digest proves it. Elsewhere no two runs share one, and only `--json` shows it.
-pub fn write_digest(out: &mut TextPage, summary: &Summary) {
+pub(crate) fn write_digest(out: &mut TextPage, summary: &Summary) {
     let is_virtual = Timebase::of(summary.target.as_ref()) == Timebase::Virtual;
     if let Some(digest) = summary.digest.as_ref().filter(|_| is_virtual) {
         out.gap();

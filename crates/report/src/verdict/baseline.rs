@@ -43,12 +43,12 @@ pub fn newest(held: &HeldAgainst) -> Vec<(Tone, String)> {
 }
 
 /// A history that is too short.
-pub fn of_few(runs: u64, missing: u64) -> String {
+pub(crate) fn of_few(runs: u64, missing: u64) -> String {
     format!("not judged yet: {runs} of {}", counted(runs.saturating_add(missing), "run"))
 }
 
 /// A figure far outside of the range of all earlier runs.
-pub fn of_leap(leap: &LeapingFigure) -> String {
+pub(crate) fn of_leap(leap: &LeapingFigure) -> String {
     let by = by_words(leap.by, leap.is_time, leap.is_difference);
     let more = match leap.more {
         1 => "one more such run decides".to_owned(),
@@ -58,7 +58,7 @@ pub fn of_leap(leap: &LeapingFigure) -> String {
 }
 
 /// A figure that is worse than before: by how much, since when, and what else changed then.
-pub fn of_worse(worse: &WorseFigure) -> String {
+pub(crate) fn of_worse(worse: &WorseFigure) -> String {
     let (how, since, changed) = (by_how_much(worse), since(worse), changed(worse));
     format!("worse than its baseline {since}: {how}; {changed}")
 }

@@ -66,7 +66,7 @@ fn refused(files: &dyn Files, tid: u32, status: &str) -> Option<String> {
 
 /// The kernel threads among these with a lower priority than a real-time thread with this one:
 /// their scheduling in words.
-pub fn lower_kernel_threads(
+pub(crate) fn lower_kernel_threads(
     files: &dyn Files,
     tids: impl Iterator<Item = u32>,
     own: &Scheduling,
@@ -118,7 +118,7 @@ fn is_realtime_timerfd(files: &dyn Files, tid: u32, descriptor: u64) -> bool {
 }
 
 /// The results of the check rules for the system.
-pub fn of_host(files: &dyn Files, environment: Environment) -> HostFacts {
+pub(crate) fn of_host(files: &dyn Files, environment: Environment) -> HostFacts {
     let context = Context::of(files, environment, None);
     let violation = |id: &str| {
         let result = check::evaluate(id, &context)?;

@@ -6,21 +6,21 @@ use punctual_core::{Finding, Nanos, Severity};
 use punctual_record::StartError;
 
 /// A thread whose cycles cannot be passed to the kernel.
-pub fn not_selected(phase: &str, name: &str, why: &StartError) -> Finding {
+pub(crate) fn not_selected(phase: &str, name: &str, why: &StartError) -> Finding {
     let message = "every wait of this thread is recorded, not only its cycles";
     Finding::new("cycle-not-selected", Severity::Note, format!("{phase}/{name}"), message)
         .evidence(why.to_string())
 }
 
 /// The time of a thread after its loop.
-pub fn left_over(subject: &str, span: Nanos) -> Finding {
+pub(crate) fn left_over(subject: &str, span: Nanos) -> Finding {
     let message = format!("the last {}, until exit, are in no cycle", span.readable());
     Finding::new("time-in-no-cycle", Severity::Note, subject, message)
         .remedy("work of a thread after its loop is not measured: measure it in the program itself")
 }
 
 /// An undecided requirement on a thread of this name.
-pub fn without_thread(phase: &str, name: &str) -> Finding {
+pub(crate) fn without_thread(phase: &str, name: &str) -> Finding {
     let message = format!("no thread {name:?} with cycles was seen: its requirement is undecided");
     Finding::new("requirement-without-thread", Severity::Bad, phase, message)
         .remedy("name the thread as its series are named: the part before the slash")
@@ -69,7 +69,7 @@ pub fn hidden(phase: &str, switches: u64) -> Option<Finding> {
     (switches > 0).then(|| Finding::new("idle-events-hidden", Severity::Note, phase, message))
 }
 
-pub fn not_seen(phase: &str, lost: u64, unseen: u64, left_out: u64) -> Vec<Finding> {
+pub(crate) fn not_seen(phase: &str, lost: u64, unseen: u64, left_out: u64) -> Vec<Finding> {
     let mut findings = Vec::new();
     if lost > 0 {
         let message = format!(

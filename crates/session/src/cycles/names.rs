@@ -10,7 +10,7 @@ pub fn comm(pid: u32) -> Option<String> {
 }
 
 /// The name of a task in the kernel's form.
-pub fn task_name(tid: u32) -> Option<TaskComm> {
+pub(crate) fn task_name(tid: u32) -> Option<TaskComm> {
     let comm = fs::read(format!("/proc/{tid}/comm")).ok()?;
     let mut name = TaskComm::default();
     name.0.iter_mut().zip(comm.trim_ascii_end()).for_each(|(to, from)| *to = *from);

@@ -26,4 +26,4 @@ pub struct CycleOptions {
 }
 
 /// The kind of workload in its series.
-pub const WORKLOAD: &str = punctual_bundle::meta::ATTACHED_WORKLOAD;
+pub(crate) const WORKLOAD: &str = punctual_bundle::meta::ATTACHED_WORKLOAD;

@@ -262,7 +262,7 @@ impl Places {
     }
 
     /// All places of these stacks.
-    pub fn all_places(&self) -> impl Iterator<Item = SymbolPlace> {
+    pub(crate) fn all_places(&self) -> impl Iterator<Item = SymbolPlace> {
         self.all.keys().flat_map(|(_, stack)| stack.places.iter().flatten().cloned())
     }
 
@@ -314,7 +314,7 @@ impl Places {
     }
 
     /// Adds to findings at which lines it was, as far as stacks show it.
-    pub fn locate(&self, findings: &mut [Finding], calls: &CallNames) {
+    pub(crate) fn locate(&self, findings: &mut [Finding], calls: &CallNames) {
         for finding in findings {
             let is_it = |row: &&Row| row.deed.is_of(&finding.id, calls);
             let mut of_it: Vec<&Row> = self.rows.iter().filter(is_it).collect();

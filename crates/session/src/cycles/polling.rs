@@ -104,7 +104,7 @@ impl Polling {
 
     /// The threads now known to poll that have no series yet; with `over`, at the end of one or
     /// all.
-    pub fn ripe(&self, now: MonotonicNs, over: Option<Option<u32>>) -> Vec<(u32, String)> {
+    pub(crate) fn ripe(&self, now: MonotonicNs, over: Option<Option<u32>>) -> Vec<(u32, String)> {
         let is_over = |tid: u32| over.is_some_and(|of| of.is_none_or(|of| of == tid));
         let ripe = self.threads.values().filter(|one| {
             let enough = now - one.since >= LONG || one.kept.len() >= KEPT_GAPS / 2;
@@ -209,7 +209,7 @@ impl Polling {
     }
 
     /// How all threads spent their time, in words.
-    pub fn spent_in_words(&self) -> Vec<String> {
+    pub(crate) fn spent_in_words(&self) -> Vec<String> {
         let words = |(tid, (name, times)): (&u32, &(String, ThreadTimes))| {
             let share = |of: Nanos| format::percent(of.ns() as f64 / times.sum().ns() as f64);
             (times.sum() > Nanos::ZERO).then(|| {

@@ -113,7 +113,7 @@ impl CycleSeries {
     }
 
     /// Adds a gap; returns its sample.
-    pub fn push_gap(&mut self, gap: &Gap) -> Sample {
+    pub(crate) fn push_gap(&mut self, gap: &Gap) -> Sample {
         let seq = self.releases;
         self.releases += 1;
         let sample = self.kept.push(seq, (gap.begin, gap.end), u32::from(gap.cpu), 0);

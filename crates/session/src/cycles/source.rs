@@ -131,12 +131,12 @@ impl CycleRecorder {
     }
 
     /// Whether the threads are those of this machine, now.
-    pub fn is_live(&self) -> bool {
+    pub(crate) fn is_live(&self) -> bool {
         !matches!(self.source, CycleSource::Recording(_))
     }
 
     /// Whether cycles come from events that tracefs records meanwhile.
-    pub fn is_traced(&self) -> bool {
+    fn is_traced(&self) -> bool {
         matches!(self.source, CycleSource::Tracefs(..))
     }
 
@@ -246,7 +246,7 @@ impl CycleRecorder {
     }
 
     /// Whether to show a polling thread that no option names.
-    pub fn shows_poller(&self, tid: u32) -> bool {
+    pub(crate) fn shows_poller(&self, tid: u32) -> bool {
         match &self.source {
             CycleSource::Bpf(_) | CycleSource::Tracefs(..) => true,
             CycleSource::Recording(cycles) => cycles.shows_poller(tid),
@@ -254,7 +254,7 @@ impl CycleRecorder {
     }
 
     /// The gaps in the events of the last hand-over.
-    pub fn take_breaks(&mut self) -> Vec<MonotonicNs> {
+    pub(crate) fn take_breaks(&mut self) -> Vec<MonotonicNs> {
         match &mut self.source {
             CycleSource::Bpf(_) => Vec::new(),
             CycleSource::Tracefs(_, cycles) | CycleSource::Recording(cycles) => {

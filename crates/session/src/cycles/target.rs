@@ -128,7 +128,7 @@ impl Started {
     }
 
     /// How the target ended; `statuses`: the known ones of threads.
-    pub fn own_end(&self, statuses: &BTreeMap<u32, u32>) -> Option<HowEnded> {
+    pub(crate) fn own_end(&self, statuses: &BTreeMap<u32, u32>) -> Option<HowEnded> {
         match &self.command {
             Some(command) => command.own_end(),
             None => {

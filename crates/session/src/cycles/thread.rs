@@ -241,7 +241,7 @@ impl CycleThread {
 
     /// Ends the thread at this instant, with its wait(2) status if known. A signal cut its cycle
     /// off; the time after a loop that returned belongs to no cycle.
-    pub fn exits(&mut self, at: MonotonicNs, status: Option<u32>) {
+    pub(crate) fn exits(&mut self, at: MonotonicNs, status: Option<u32>) {
         let CycleThreadState::Cyclic(cyclic) = &mut self.state else { return };
         let seen = cyclic.open.map(|open| cyclic.follower.until(open, at));
         let is_killed = status.is_some_and(|status| status & SIGNALLED != 0);
@@ -412,7 +412,7 @@ impl CycleThread {
     }
 
     /// The description of its response times in the bundle.
-    pub fn response_meta(&self) -> Option<&SeriesMeta> {
+    pub(crate) fn response_meta(&self) -> Option<&SeriesMeta> {
         self.series(SeriesKind::Response).map(|series| &series.kept.meta)
     }
 
@@ -665,7 +665,7 @@ impl CycleThread {
     }
 
     /// Records that it ended under this name.
-    pub fn ended_as(&mut self, name: TaskComm) {
+    pub(crate) fn ended_as(&mut self, name: TaskComm) {
         let name = name.to_string();
         if self.label().is_none() && !name.is_empty() {
             self.name = name;

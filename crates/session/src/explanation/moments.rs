@@ -17,7 +17,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 /// The phase of a bundle that a trace was made into.
-pub const TRACE_PHASE: &str = "trace";
+pub(crate) const TRACE_PHASE: &str = "trace";
 /// Moments that are explained unless a number is asked for.
 const DEFAULT_MOMENTS: usize = 20;
 /// Threads that are listed where none has the name that is asked for.

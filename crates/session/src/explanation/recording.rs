@@ -30,7 +30,7 @@ pub fn explain(bundle: &Bundle, wanted: &Wanted) -> Option<Explanations> {
 }
 
 /// Like [`explain`] for series that were found in the recording of another bundle.
-pub fn explain_by(bundle: &Bundle, recording: &Bundle, wanted: &Wanted) -> Option<Explanations> {
+pub(crate) fn explain_by(bundle: &Bundle, recording: &Bundle, wanted: &Wanted) -> Option<Explanations> {
     let opened = playback::open(recording).filter(|opened| opened.recorded.covers(Group::Sched))?;
     let around = EventsAround::of(&opened);
     let (mut samples, mut findings) = (Vec::new(), Vec::new());

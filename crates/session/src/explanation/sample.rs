@@ -7,7 +7,7 @@ use punctual_explain::gaps::Gaps;
 use punctual_explain::threads::Coverage;
 
 /// Explains a sample by the events around it, in the order of time. `gaps`: the recording's losses.
-pub fn explain_sample(
+pub(crate) fn explain_sample(
     phase: &str,
     series: &str,
     late: LatencyInterval,

@@ -36,7 +36,7 @@ impl StealClock {
 
     /// Called after a poll: the next one's samples are later. Without any steal so far there is
     /// nothing to read.
-    pub fn poll_ended(&mut self) {
+    pub(crate) fn poll_ended(&mut self) {
         match self.now.take() {
             Some(now) => self.before = now,
             None if self.before.times.all.steal > 0 => {
@@ -48,7 +48,7 @@ impl StealClock {
 
     /// The growth of a CPU's steal time around a sample that began then; `None` if it was not read,
     /// or too long before.
-    pub fn grown(&self, cpu: u16, since: MonotonicNs) -> Option<Nanos> {
+    pub(crate) fn grown(&self, cpu: u16, since: MonotonicNs) -> Option<Nanos> {
         let now = self.now.as_ref()?;
         let steal = |reading: &StealReading| Some(reading.times.cpus.get(&u32::from(cpu))?.steal);
         let covers = self.before.at <= since && now.at - self.before.at <= OLDEST;

@@ -85,7 +85,7 @@ impl RecordingWanted {
 impl RecordingWanted {
     /// The replacement of an unavailable flight recorder: the newest events of the whole run, up to
     /// this many bytes.
-    pub fn instead_of_flight(
+    pub(crate) fn instead_of_flight(
         explain: &ExplainPlan,
         online: CpuSet,
         thread_cpus: &CpuSet,

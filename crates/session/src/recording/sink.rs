@@ -55,7 +55,7 @@ impl RecordingSink {
     }
 
     /// Appends kernel events of a CPU.
-    pub fn append_of_cpu(&mut self, cpu: u16, records: &[u8]) {
+    pub(crate) fn append_of_cpu(&mut self, cpu: u16, records: &[u8]) {
         if let Some(number) = self.sources.of_cpu(cpu) {
             self.append(number, Encoding::KERNEL, records);
         }
@@ -73,7 +73,7 @@ impl RecordingSink {
     }
 
     /// Adds a source, which is described later.
-    pub fn add_source(&mut self) -> u32 {
+    pub(crate) fn add_source(&mut self) -> u32 {
         self.sources.add_unknown()
     }
 
@@ -93,7 +93,7 @@ impl RecordingSink {
 
     /// Called when all sources were read that had records at `until`: the bound is checked here, so
     /// that all of them end at one instant.
-    pub fn round_ended(&mut self, until: MonotonicNs) {
+    pub(crate) fn round_ended(&mut self, until: MonotonicNs) {
         self.progress.lost.store(self.sources.lost(), Ordering::Relaxed);
         if self.cause.is_none() && self.bound.is_some_and(|bound| self.lane.bytes() >= bound) {
             self.end(SinkCause::Bound { until });
@@ -129,7 +129,7 @@ impl RecordingSink {
     }
 
     /// Why recording ended by itself, as a finding, and as the error that fails the command.
-    pub fn cause_of_end(&self) -> (Option<Finding>, Option<String>) {
+    pub(crate) fn cause_of_end(&self) -> (Option<Finding>, Option<String>) {
         match &self.cause {
             None => (None, None),
             Some(SinkCause::Bound { .. }) => {

@@ -45,7 +45,7 @@ impl Sources {
     }
 
     /// Adds a source that is described later.
-    pub fn add_unknown(&mut self) -> u32 {
+    pub(crate) fn add_unknown(&mut self) -> u32 {
         let name = format!("source {}", self.all.len());
         self.add(RecordedSource { name, cpu: None, recorded: 0, lost: 0, torn: 0 })
     }
@@ -63,7 +63,7 @@ impl Sources {
     }
 
     /// Sets the own losses of a CPU's source.
-    pub fn set_lost(&mut self, cpu: u16, lost: u64) {
+    pub(crate) fn set_lost(&mut self, cpu: u16, lost: u64) {
         if let Some(tally) = self.all.iter_mut().find(|tally| tally.source.cpu == Some(cpu)) {
             tally.source.lost = lost;
         }

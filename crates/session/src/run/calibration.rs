@@ -43,7 +43,7 @@ pub const PREPARING: &str =
 pub const MEASURING: &str = "measuring what recording costs (about 7 s)";
 
 /// Why an attached program is not calibrated by default.
-pub const NOT_ASKED_OF_A_PROGRAM: &str =
+pub(crate) const NOT_ASKED_OF_A_PROGRAM: &str =
     "beside a program it is measured only if requested: --calibrate";
 
 /// Measures the cost of recording. The error says why that failed.

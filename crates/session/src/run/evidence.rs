@@ -59,12 +59,12 @@ impl Collecting {
     }
 
     /// Adds the prepared threads of a measure.
-    pub fn add_threads(&mut self, threads: impl Iterator<Item = ThreadWatch>) {
+    pub(crate) fn add_threads(&mut self, threads: impl Iterator<Item = ThreadWatch>) {
         self.threads.extend(threads);
     }
 
     /// Handles an event of a load.
-    pub fn load_event(&mut self, event: &GuardEvent) {
+    pub(crate) fn load_event(&mut self, event: &GuardEvent) {
         let now = clock::monotonic();
         match event {
             GuardEvent::Started { load, pid } => {
@@ -121,12 +121,12 @@ impl Collecting {
     }
 
     /// Notes that the kernel refused to lock the memory of the process.
-    pub fn memory_refused(&mut self, why: String) {
+    pub(crate) fn memory_refused(&mut self, why: String) {
         self.memory.refused = Some(why);
     }
 
     /// Notes that a settable clock was set.
-    pub fn clock_stepped(&mut self, step: Nanos) {
+    pub(crate) fn clock_stepped(&mut self, step: Nanos) {
         self.clock.stepped = Some(step);
     }
 
@@ -140,13 +140,13 @@ impl Collecting {
     }
 
     /// Checks whether all threads reached their own end; called before they are stopped.
-    pub fn before_stop(&mut self, files: &Root, measures: &[MeasureRun]) {
+    pub(crate) fn before_stop(&mut self, files: &Root, measures: &[MeasureRun]) {
         self.poll(files, measures);
         self.threads.iter_mut().for_each(|thread| thread.before_stop(measures));
     }
 
     /// Adds the settings that the threads of a measure read at their end.
-    pub fn after_end(&mut self, measure: usize, after: Vec<AfterEnd>) {
+    pub(crate) fn after_end(&mut self, measure: usize, after: Vec<AfterEnd>) {
         for (number, after) in after.into_iter().enumerate() {
             let its = self.threads.iter_mut().find(|thread| thread.is(measure, number));
             its.into_iter().for_each(|thread| thread.after_end(&after));
@@ -185,4 +185,4 @@ impl Collecting {
 }
 
 /// The watches of a measure's threads.
-pub use threads::watch_of;
+pub(crate) use threads::watch_of;

@@ -154,7 +154,7 @@ pub fn equivalence(measure: &MeasurePlan) -> Option<(String, String)> {
 }
 
 /// The description of a measure in a bundle before its end.
-pub fn measure_meta(measure: &MeasurePlan) -> MeasureMeta {
+pub(crate) fn measure_meta(measure: &MeasurePlan) -> MeasureMeta {
     let parameters =
         measure.workload.facts().into_iter().map(|(key, value)| (key.to_owned(), value));
     MeasureMeta {

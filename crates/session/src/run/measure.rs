@@ -66,7 +66,7 @@ pub fn ask(order: &MeasureConfig) -> Result<Prepared, String> {
 
 impl MeasureRun {
     /// A measure without threads of its own: a program has its own, and entries have none.
-    pub fn without_threads(place: usize) -> MeasureRun {
+    pub(crate) fn without_threads(place: usize) -> MeasureRun {
         MeasureRun { series: place..place, threads: Vec::new(), state: MeasureState::Ended }
     }
 
@@ -105,7 +105,7 @@ impl MeasureRun {
     }
 
     /// Whether the measure's thread of this number has ended.
-    pub fn thread_has_ended(&self, thread: usize) -> bool {
+    pub(crate) fn thread_has_ended(&self, thread: usize) -> bool {
         match &self.state {
             MeasureState::Running(running) => running.has_ended(thread),
             MeasureState::Waiting(_) | MeasureState::Ended => true,
@@ -113,7 +113,7 @@ impl MeasureRun {
     }
 
     /// Whether the measure was started and its thread of this number is at its end.
-    pub fn thread_reached_end(&self, thread: usize) -> bool {
+    pub(crate) fn thread_reached_end(&self, thread: usize) -> bool {
         matches!(&self.state, MeasureState::Running(running) if running.has_ended(thread))
     }
 

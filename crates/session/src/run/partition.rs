@@ -101,7 +101,7 @@ impl HeldPartition {
     }
 
     /// The cgroup file for a load on these CPUs; `None` if they are not the partition's.
-    pub fn entrance(&self, cpus: &CpuSet) -> Option<PathBuf> {
+    pub(crate) fn entrance(&self, cpus: &CpuSet) -> Option<PathBuf> {
         let hierarchy = &self.note.hierarchy;
         let path =
             || Path::new(&hierarchy.mount).join(&self.note.rt).join(hierarchy.members_file());

@@ -67,7 +67,7 @@ impl From<String> for PhaseError {
 
 /// Runs the phases in order until one ends the run. The error names the missing resource of the
 /// first one: nothing was started then.
-pub fn run_all(
+pub(crate) fn run_all(
     run: &mut Run,
     watcher: &mut dyn RunWatcher,
 ) -> Result<(Vec<PhaseRun>, Outcome), String> {

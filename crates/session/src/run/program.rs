@@ -164,7 +164,7 @@ impl ProgramRun {
     }
 
     /// Takes an event of the guard, if it is about this program.
-    pub fn take_event(&mut self, event: &GuardEvent) -> Result<(), String> {
+    pub(crate) fn take_event(&mut self, event: &GuardEvent) -> Result<(), String> {
         let ProcessSource::Command { number, pid, .. } = &mut self.source else { return Ok(()) };
         match event {
             GuardEvent::Started { load, pid: started } if load == number => *pid = Some(*started),
@@ -183,7 +183,7 @@ impl ProgramRun {
     }
 
     /// Whether the guard has yet to report that the program was started.
-    pub fn is_awaited(&self) -> bool {
+    pub(crate) fn is_awaited(&self) -> bool {
         matches!(self.source, ProcessSource::Command { pid: None, .. }) && self.ended.is_none()
     }
 
@@ -241,7 +241,7 @@ impl ProgramRun {
 
     /// The program's end, if it failed or was too early. An attached program may end with success
     /// at any time.
-    pub fn failed_end(&self) -> Option<ProgramEnd> {
+    pub(crate) fn failed_end(&self) -> Option<ProgramEnd> {
         let (end, began) = (self.ended.as_ref()?, self.began?);
         let (how, program) = (end.status?, self.name.clone());
         let (ran, asked) = (end.at - began, self.length);
@@ -332,7 +332,7 @@ impl ProgramRun {
     }
 
     /// The deadline of the wait after that; `None` if it has ended, or is not ours to end.
-    pub fn end_deadline(&self) -> Option<MonotonicNs> {
+    pub(crate) fn end_deadline(&self) -> Option<MonotonicNs> {
         let runs = matches!(self.source, ProcessSource::Command { pid: Some(_), .. });
         self.finished_at.filter(|_| runs).map(|at| at + END_TIMEOUT)
     }

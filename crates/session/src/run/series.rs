@@ -44,7 +44,7 @@ impl SeriesRun {
     }
 
     /// The state that its samples are broken down with, if they are.
-    pub fn joining(&mut self) -> Option<&mut Joining> {
+    pub(crate) fn joining(&mut self) -> Option<&mut Joining> {
         match &mut self.account {
             Fact::Known(joining) => Some(joining),
             _ => None,
@@ -128,7 +128,7 @@ impl SeriesRun {
     }
 
     /// Saves the breakdown, as far as known now.
-    pub fn save_account(&mut self) {
+    pub(crate) fn save_account(&mut self) {
         self.kept.account = match &self.account {
             Fact::Known(joining) => Fact::Known(joining.account.clone()),
             Fact::Unavailable(why) => Fact::Unavailable(why.clone()),

@@ -38,13 +38,13 @@ pub struct Run<'a> {
 
 impl Run<'_> {
     /// The program that is attached to.
-    pub fn attached_program(&self) -> Option<&CycleTarget> {
+    pub(crate) fn attached_program(&self) -> Option<&CycleTarget> {
         self.attached.as_ref()?.program.as_ref()
     }
 
     /// Keeps the controller thread off the measured CPUs if there are others; without controller
     /// CPUs in the plan, its affinity is unchanged.
-    pub fn bind_controller(&mut self) {
+    pub(crate) fn bind_controller(&mut self) {
         if self.plan.controller_cpus.is_empty() {
             return;
         }

@@ -16,7 +16,7 @@ const LONGER: usize = 5;
 
 /// The changes after a run, with figures by index.
 #[derive(Clone, PartialEq, Debug, Default)]
-pub struct RunChanges {
+pub(crate) struct RunChanges {
     /// The first run of each new level.
     open: Vec<(usize, usize)>,
     /// Long levels that are over: they are no reference for later runs.
@@ -25,7 +25,7 @@ pub struct RunChanges {
 
 impl RunChanges {
     /// Takes the worse figures of a run, with the first run of their new levels.
-    pub fn found_in(&mut self, run: usize, open: Vec<(usize, usize)>) {
+    pub(crate) fn found_in(&mut self, run: usize, open: Vec<(usize, usize)>) {
         let inside = |(_, at): &(usize, usize)| 0 < *at && *at <= run;
         let open: Vec<_> = open.into_iter().filter(inside).collect();
         let begin_of = |place: usize| open.iter().find(|(of, _)| *of == place).map(|(_, at)| *at);

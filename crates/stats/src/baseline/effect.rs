@@ -36,7 +36,7 @@ pub fn shift(figure: &RunFigures, at: usize, end: usize) -> LevelShift {
 
 /// Whether all of these have a ratio to those before: there is none from 0, and JSON has no number
 /// for one beyond all numbers.
-pub fn have_ratios(before: &[f64], now: &[f64]) -> bool {
+pub(crate) fn have_ratios(before: &[f64], now: &[f64]) -> bool {
     before.iter().all(|a| *a > 0.0 && now.iter().all(|b| (b / a).is_finite()))
 }
 
@@ -70,7 +70,7 @@ pub fn median(values: &[f64]) -> f64 {
 }
 
 /// The probability of scores as high as those of `now` if both are of one level.
-pub fn chance_of_above(before: &[f64], now: &[f64]) -> f64 {
+pub(crate) fn chance_of_above(before: &[f64], now: &[f64]) -> f64 {
     let all: Vec<Option<f64>> = before.iter().chain(now).copied().map(Some).collect();
     1.0 - normal(above(&all, before.len()))
 }
@@ -79,7 +79,7 @@ pub fn chance_of_above(before: &[f64], now: &[f64]) -> f64 {
 /// five runs must be worse so that it is detected within them in 98 % of cases, as a factor or a
 /// difference. `None` with too few runs, or if no step is. The further runs are drawn from the
 /// history itself.
-pub fn smallest_step(figures: &[RunFigures], place: usize) -> Option<f64> {
+pub(crate) fn smallest_step(figures: &[RunFigures], place: usize) -> Option<f64> {
     let figure = figures.get(place)?;
     let known: Vec<f64> =
         figure.values.iter().copied().flatten().filter(|value| value.is_finite()).collect();

@@ -102,7 +102,7 @@ impl Scored {
     }
 
     /// Whether there is no evidence for any change.
-    pub fn is_quiet(&self) -> bool {
+    pub(crate) fn is_quiet(&self) -> bool {
         let news = |(size, part): (&f64, &f64)| part - of_size(*size);
         self.observed().iter().zip(&self.parts).all(|both| news(both) < NO_NEWS)
     }
@@ -168,7 +168,7 @@ pub fn part(figures: &[RunFigures], place: usize) -> f64 {
 
 /// The maximum evidence in these runs for one of the figures, by the normal distribution. `bursts`
 /// are those of the windows, at least as many as these runs have.
-pub fn news_of(
+pub(crate) fn news_of(
     figures: &[RunFigures],
     place: usize,
     values: &[Option<f64>],
@@ -186,7 +186,7 @@ pub fn news_of(
 
 impl Orders {
     /// The share of the orders with as much evidence for anything.
-    pub fn chance(&self, news: f64) -> f64 {
+    pub(crate) fn chance(&self, news: f64) -> f64 {
         let above = self.largest.len() - self.largest.partition_point(|other| *other < news - 1e-9);
         // The observed order is one of them.
         (above + 1) as f64 / (self.largest.len() + 1) as f64
@@ -294,7 +294,7 @@ fn distance(values: &[Option<f64>]) -> f64 {
 }
 
 /// The index at which a history divides best, in either direction, into parts of at least `least`.
-pub fn division(values: &[Option<f64>], least: usize) -> Option<(usize, f64)> {
+pub(crate) fn division(values: &[Option<f64>], least: usize) -> Option<(usize, f64)> {
     let scores = scores(values);
     let (mut sum, mut best) = (0.0, None::<(usize, f64)>);
     for at in (least..values.len()).rev() {
@@ -309,6 +309,6 @@ pub fn division(values: &[Option<f64>], least: usize) -> Option<(usize, f64)> {
 }
 
 /// The most likely position of a detected division.
-pub fn refined(values: &[Option<f64>], at: usize, least: usize) -> usize {
+pub(crate) fn refined(values: &[Option<f64>], at: usize, least: usize) -> usize {
     nearest(values, at, least..(values.len() + 1).saturating_sub(least))
 }

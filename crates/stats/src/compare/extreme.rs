@@ -62,7 +62,7 @@ impl Extremes<'_> {
     }
 
     /// Whether such data could show a difference at this error rate.
-    pub fn can_decide(&self, error: f64) -> bool {
+    pub(crate) fn can_decide(&self, error: f64) -> bool {
         match self {
             Extremes::Single(_) => false,
             Extremes::Maxima(maxima) => maxima.iter().map(Vec::len).sum::<usize>() > 2,

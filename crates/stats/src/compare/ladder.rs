@@ -33,7 +33,7 @@ impl Ladder {
     }
 
     /// From a histogram: values are known to the width of their bucket.
-    pub fn of_distribution(distribution: &Distribution) -> Ladder {
+    pub(crate) fn of_distribution(distribution: &Distribution) -> Ladder {
         let mut cumulative = 0u64;
         let rungs = distribution.buckets().map(|(low, high, count)| {
             cumulative = cumulative.saturating_add(count);
@@ -73,19 +73,19 @@ impl Ladder {
     }
 
     /// The bounds of the sample with this rank, from 1 upwards.
-    pub fn at_rank(&self, rank: u64) -> Option<(i64, i64)> {
+    pub(crate) fn at_rank(&self, rank: u64) -> Option<(i64, i64)> {
         let place = self.rungs.partition_point(|rung| rung.cumulative < rank.max(1));
         self.rungs.get(place).map(|rung| (rung.low, rung.high))
     }
 
     /// The value at this rank from the top, from 1: the upper end of its bucket.
-    pub fn from_top(&self, rank: u64) -> Option<i64> {
+    pub(crate) fn from_top(&self, rank: u64) -> Option<i64> {
         let from_bottom = self.count().checked_sub(rank.max(1))? + 1;
         self.at_rank(from_bottom).map(|(_, high)| high)
     }
 
     /// The number of samples at or below a value, at the resolution of the buckets.
-    pub fn at_or_below(&self, value: i64) -> u64 {
+    pub(crate) fn at_or_below(&self, value: i64) -> u64 {
         let place = self.rungs.partition_point(|rung| rung.high <= value);
         place.checked_sub(1).map_or(0, |last| self.rungs[last].cumulative)
     }
@@ -105,7 +105,7 @@ impl Ladder {
     }
 
     /// The share of samples above a value.
-    pub fn share_above(&self, value: i64) -> f64 {
+    pub(crate) fn share_above(&self, value: i64) -> f64 {
         let n = self.count();
         if n == 0 { 0.0 } else { (n - self.at_or_below(value)) as f64 / n as f64 }
     }

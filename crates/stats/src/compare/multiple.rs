@@ -5,7 +5,7 @@ use super::series::ERROR;
 use punctual_bundle::comparison::{Difference, SeriesComparison};
 
 /// Adjusted probabilities in the given order: each is significant if it is below the common rate.
-pub fn holm(p: &[f64]) -> Vec<f64> {
+pub(crate) fn holm(p: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..p.len()).collect();
     order.sort_by(|a, b| p[*a].total_cmp(&p[*b]));
     let mut adjusted = vec![1.0; p.len()];

@@ -13,7 +13,7 @@ const LISTED_NAMES: usize = 5;
 
 /// The result of pairing.
 #[derive(Debug, Default)]
-pub struct Partners {
+pub(crate) struct Partners {
     /// `phase/series` of the first side and of the other.
     pub matched: Vec<(String, String)>,
     /// The pairs in [`Partners::matched`] that are only paired by CPU.
@@ -69,7 +69,7 @@ fn names(side: &Indexed) -> Vec<SideSeries> {
 }
 
 /// Pairs the series of two sides.
-pub fn partners(
+pub(crate) fn partners(
     first: &Indexed,
     other: &Indexed,
     by_hand: &[(String, String)],

@@ -21,10 +21,10 @@ pub struct Interval {
 }
 
 impl Interval {
-    pub const UNBOUNDED: Interval = Interval { low: f64::NEG_INFINITY, high: f64::INFINITY };
+    pub(crate) const UNBOUNDED: Interval = Interval { low: f64::NEG_INFINITY, high: f64::INFINITY };
 
     /// The interval of the values whose logarithms these are.
-    pub fn exponential(self) -> Interval {
+    pub(crate) fn exponential(self) -> Interval {
         Interval { low: self.low.exp(), high: self.high.exp() }
     }
 
@@ -110,7 +110,7 @@ pub fn ratio(a: &Quantile, b: &Quantile, error: f64) -> Option<Interval> {
 
 /// The spread of the share beyond a percentile, for both sides: between runs if there are several,
 /// else over the blocks of the only one.
-pub fn spreads(a: &SideRuns, b: &SideRuns, percentile: f64) -> [Spread; 2] {
+pub(crate) fn spreads(a: &SideRuns, b: &SideRuns, percentile: f64) -> [Spread; 2] {
     if a.runs.len() + b.runs.len() > 2 {
         return between_runs(a, b, percentile);
     }

@@ -21,7 +21,7 @@ pub enum ComparedView {
 }
 
 /// Whether the corrected view of a series holds samples that were not measured.
-pub fn has_hidden(data: &SeriesData) -> bool {
+pub(crate) fn has_hidden(data: &SeriesData) -> bool {
     data.corrected.as_ref().is_some_and(|corrected| corrected.len() > data.whole.len())
 }
 
@@ -131,7 +131,7 @@ impl ComparedRun {
     }
 
     /// Whether the dependence between its samples can be determined.
-    pub fn shows_order(&self) -> bool {
+    pub(crate) fn shows_order(&self) -> bool {
         block_length(self.samples.len()).is_some()
     }
 }
@@ -201,11 +201,11 @@ impl SideRuns {
         self.ladder.count()
     }
     /// The number of measured samples of all runs.
-    pub fn measured_count(&self) -> u64 {
+    pub(crate) fn measured_count(&self) -> u64 {
         self.measured.as_ref().unwrap_or(&self.ladder).count()
     }
     /// The percentile as measured, if the view differs.
-    pub fn measured_at(&self, percentile: f64) -> Option<f64> {
+    pub(crate) fn measured_at(&self, percentile: f64) -> Option<f64> {
         let ladder = self.measured.as_ref()?;
         let (_, value) = ladder.at_rank(percentiles::rank(percentile, ladder.count()).max(1))?;
         Some(value as f64)

@@ -49,7 +49,7 @@ pub fn unequal(name: &str, why: &str) -> Finding {
 }
 
 /// A series that is not in every run of both sides.
-pub fn no_partner(
+pub(crate) fn no_partner(
     name: &str,
     first: &SideInput,
     other: &SideInput,
@@ -67,7 +67,7 @@ pub fn no_partner(
 }
 
 /// Two series with different names.
-pub fn paired_by_cpu(name: &str, partner: &str) -> Finding {
+pub(crate) fn paired_by_cpu(name: &str, partner: &str) -> Finding {
     let message = "an import names its series as its tool does: it is compared with what was \
                    measured on the same CPU";
     Finding::new("paired-by-cpu", Severity::Note, name, message)

@@ -131,7 +131,7 @@ fn not_idle(phase: &PhaseMeta, is_periodic: bool) -> Option<Finding> {
 }
 
 /// A series that the system does not support.
-pub fn of_absent(phase: &str, series: &str, why: &str) -> Finding {
+pub(crate) fn of_absent(phase: &str, series: &str, why: &str) -> Finding {
     let message = "this cannot be measured on this system";
     Finding::new("series-absent", Severity::Note, format!("{phase}/{series}"), message)
         .evidence(why)

@@ -17,7 +17,7 @@ const REPORTED_ALREADY: [(ProofWord, &[&str]); 7] = [
 ];
 
 /// One finding for each failed proof that none of the findings `known` covers.
-pub fn of_validity<'a>(
+pub(crate) fn of_validity<'a>(
     validity: &Validity,
     known: impl Iterator<Item = &'a Finding> + Clone,
 ) -> Vec<Finding> {

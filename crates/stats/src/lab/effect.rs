@@ -19,7 +19,7 @@ use std::collections::BTreeSet;
 /// Figures whose effects are computed.
 pub const METRICS: [&str; 4] = ["p50", "p99", "p99.9", "max"];
 /// The confidence of an interval.
-pub const CONFIDENCE: f64 = 0.95;
+pub(crate) const CONFIDENCE: f64 = 0.95;
 /// The number of pairs from which the interval is about cells like these, not only about these.
 const SAMPLE_OF_PAIRS: usize = 3;
 

@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 /// The minimum number of samples for a test.
 const FEWEST: usize = 8;
 /// The probability below which causes mix,
-pub const LEVEL: f64 = 0.01;
+pub(crate) const LEVEL: f64 = 0.01;
 const EFFECT: f64 = 0.06;
 /// The share from which one cause is dominant.
 const ONE: f64 = 0.9;

@@ -8,11 +8,11 @@ use crate::Random;
 
 /// The minimum probability of a good fit.
 pub const GOOD: f64 = 0.1;
-pub const DRAWS: usize = 199;
+pub(crate) const DRAWS: usize = 199;
 
 /// Anderson and Darling's A² of ascending values that should be uniform between 0 and 1. Infinite
 /// if one is outside.
-pub fn anderson_darling(uniform: &[f64]) -> f64 {
+fn anderson_darling(uniform: &[f64]) -> f64 {
     let n = uniform.len();
     let term = |k: usize| {
         let (low, high) = (uniform[k], 1.0 - uniform[n - 1 - k]);
@@ -29,7 +29,7 @@ fn statistic(data: &[f64], cdf: impl Fn(f64) -> f64) -> f64 {
 }
 
 /// The probability of a fit of maxima this bad if their distribution is the fitted one.
-pub fn of_maxima(data: &[f64], fit: &Gev, random: &mut Random) -> f64 {
+pub(crate) fn of_maxima(data: &[f64], fit: &Gev, random: &mut Random) -> f64 {
     let seen = statistic(data, |z| fit.cdf(z));
     bootstrap(seen, || {
         let drawn: Vec<f64> = data.iter().map(|_| fit.exceeded_with(random.unit())).collect();
@@ -37,7 +37,7 @@ pub fn of_maxima(data: &[f64], fit: &Gev, random: &mut Random) -> f64 {
     })
 }
 
-pub fn of_excesses(data: &[f64], fit: &Gpd, random: &mut Random) -> f64 {
+pub(crate) fn of_excesses(data: &[f64], fit: &Gpd, random: &mut Random) -> f64 {
     let seen = statistic(data, |y| fit.cdf(y));
     bootstrap(seen, || {
         let drawn: Vec<f64> = data.iter().map(|_| fit.draw(random)).collect();
@@ -65,7 +65,7 @@ fn bootstrap(seen: f64, mut draw: impl FnMut() -> Option<f64>) -> f64 {
 /// The normalised spacings of exponential variables are independent exponential ones (Rényi, "On
 /// the theory of order statistics", 1953). The fit treats the uppermost tenth only as longer than
 /// its minimum: the searched values must not influence it. Its uncertainty is in the draws.
-pub fn widest_gap(ascending: &[f64], random: &mut Random) -> Option<(usize, f64)> {
+pub(crate) fn widest_gap(ascending: &[f64], random: &mut Random) -> Option<(usize, f64)> {
     let (fit, (place, seen)) = gap_beyond(ascending)?;
     let drawn = bootstrap(seen, || {
         let mut drawn: Vec<f64> = ascending.iter().map(|_| fit.draw(random)).collect();

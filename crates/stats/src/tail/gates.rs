@@ -43,7 +43,7 @@ impl Gates {
     }
 
     /// The same with another level.
-    pub fn test_at(
+    pub(crate) fn test_at(
         &mut self,
         level: f64,
         id: &str,
@@ -74,12 +74,12 @@ impl Gates {
     }
 
     /// Whether all passed so far.
-    pub fn all_open(&self) -> bool {
+    pub(crate) fn all_open(&self) -> bool {
         self.refusals.is_empty()
     }
 
     /// Moves the gates into their model.
-    pub fn into_model(self, mut model: Model) -> Model {
+    pub(crate) fn into_model(self, mut model: Model) -> Model {
         model.accepted = self.refusals.is_empty();
         model.gates = self.gates;
         model.refusals = self.refusals;
@@ -109,7 +109,7 @@ impl Gates {
 
     /// Peaks are as frequent in every part of the run as for a Poisson process (dispersion test:
     /// Cunnane, J. Hydrology 44, 1979).
-    pub fn steady_rate(&mut self, places: &[usize], samples: usize) {
+    pub(crate) fn steady_rate(&mut self, places: &[usize], samples: usize) {
         let parts = (places.len() / 8).clamp(2, 25);
         let mut counts = vec![0f64; parts];
         places

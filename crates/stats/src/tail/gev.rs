@@ -8,7 +8,7 @@ use statrs::function::gamma::gamma;
 
 /// Half the 95 % point of χ² with one degree of freedom: a profile likelihood this far below its
 /// maximum ends the interval.
-pub const DROP: f64 = 3.841_458_820_694_124 / 2.0;
+pub(crate) const DROP: f64 = 3.841_458_820_694_124 / 2.0;
 /// Shapes nearer to 0 are taken as 0, as the formulae lose precision there.
 const ZERO: f64 = 1e-6;
 /// The range of fitted shapes: below −1/2 maximum likelihood is not regular (Smith 1985), from 1 on
@@ -17,7 +17,7 @@ pub const SHAPES: std::ops::Range<f64> = -0.5..1.0;
 
 /// The parameters of the distribution.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Gev {
+pub(crate) struct Gev {
     /// μ, in ns.
     pub location: f64,
     pub scale: f64,
@@ -26,7 +26,7 @@ pub struct Gev {
 }
 
 impl Gev {
-    pub fn cdf(&self, z: f64) -> f64 {
+    pub(crate) fn cdf(&self, z: f64) -> f64 {
         let x = (z - self.location) / self.scale;
         if self.shape.abs() < ZERO {
             return (-(-x).exp()).exp();
@@ -39,12 +39,12 @@ impl Gev {
     }
 
     /// The value that is exceeded with this probability.
-    pub fn exceeded_with(&self, probability: f64) -> f64 {
+    pub(crate) fn exceeded_with(&self, probability: f64) -> f64 {
         self.location + self.scale * reduced(self.shape, probability)
     }
 
     /// The negative log-likelihood (Coles, equations 3.7 and 3.9); infinite for impossible data.
-    pub fn deviance(&self, data: &[f64]) -> f64 {
+    pub(crate) fn deviance(&self, data: &[f64]) -> f64 {
         if self.scale.is_nan() || self.scale <= 0.0 {
             return f64::INFINITY;
         }
@@ -64,7 +64,7 @@ impl Gev {
 
     /// Fits by L-moments (Hosking, Wallis, Wood, Technometrics 27, 1985). `None` for fewer than
     /// three values or all equal.
-    pub fn by_l_moments(data: &[f64]) -> Option<Gev> {
+    pub(crate) fn by_l_moments(data: &[f64]) -> Option<Gev> {
         let [l1, l2, l3] = l_moments(data)?;
         if l2 <= 0.0 {
             return None;
@@ -81,7 +81,7 @@ impl Gev {
     }
 
     /// Fits by maximum likelihood, within [`SHAPES`]. `None` if no such fit exists.
-    pub fn by_likelihood(data: &[f64]) -> Option<Gev> {
+    pub(crate) fn by_likelihood(data: &[f64]) -> Option<Gev> {
         let start = Gev::by_l_moments(data)?;
         // If the data do not allow the start, begins from Gumbel's. A second search from the end of
         // the first is finer.
@@ -91,7 +91,7 @@ impl Gev {
 
     /// The local maximum of the likelihood near this one; `None` if the data are impossible under
     /// it.
-    pub fn improved(&self, data: &[f64]) -> Option<Gev> {
+    pub(crate) fn improved(&self, data: &[f64]) -> Option<Gev> {
         let of = |[location, scale, shape]: [f64; 3]| Gev { location, scale: scale.exp(), shape };
         let bounded = |at: [f64; 3]| {
             if SHAPES.contains(&at[2]) { of(at).deviance(data) } else { f64::INFINITY }
@@ -132,7 +132,7 @@ fn reduced(shape: f64, probability: f64) -> f64 {
 
 /// The first three L-moments (Hosking, J. R. Statist. Soc. B 52, 1990), from probability-weighted
 /// moments.
-pub fn l_moments(data: &[f64]) -> Option<[f64; 3]> {
+pub(crate) fn l_moments(data: &[f64]) -> Option<[f64; 3]> {
     if data.len() < 3 {
         return None;
     }

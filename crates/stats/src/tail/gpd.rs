@@ -19,7 +19,7 @@ pub struct Gpd {
 
 impl Gpd {
     /// The distribution function of an excess.
-    pub fn cdf(&self, y: f64) -> f64 {
+    pub(crate) fn cdf(&self, y: f64) -> f64 {
         1.0 - (-self.reduced(y)).exp()
     }
 
@@ -35,7 +35,7 @@ impl Gpd {
     }
 
     /// The excess that is exceeded with this probability.
-    pub fn exceeded_with(&self, probability: f64) -> f64 {
+    pub(crate) fn exceeded_with(&self, probability: f64) -> f64 {
         if self.shape.abs() < ZERO {
             -self.scale * probability.ln()
         } else {
@@ -49,7 +49,7 @@ impl Gpd {
     }
 
     /// The negative log-likelihood (Coles, equations 4.10 and 4.11).
-    pub fn deviance(&self, excesses: &[f64]) -> f64 {
+    pub(crate) fn deviance(&self, excesses: &[f64]) -> f64 {
         if self.scale.is_nan() || self.scale <= 0.0 {
             return f64::INFINITY;
         }
@@ -59,7 +59,7 @@ impl Gpd {
     }
 
     /// Fits by L-moments (Hosking and Wallis, Technometrics 29, 1987).
-    pub fn by_l_moments(excesses: &[f64]) -> Option<Gpd> {
+    pub(crate) fn by_l_moments(excesses: &[f64]) -> Option<Gpd> {
         let [l1, l2, _] = l_moments(excesses)?;
         let k = (l1 / l2 - 2.0).clamp(-0.9, 0.45);
         (l2 > 0.0 && l1 > 0.0).then_some(Gpd { scale: (1.0 + k) * l1, shape: -k })
@@ -67,7 +67,7 @@ impl Gpd {
 
     /// Fits by maximum likelihood within [`SHAPES`], over one parameter: θ = ξ/σ determines ξ =
     /// mean ln(1 + θy) (Grimshaw, Technometrics 35, 1993).
-    pub fn by_likelihood(excesses: &[f64]) -> Option<Gpd> {
+    pub(crate) fn by_likelihood(excesses: &[f64]) -> Option<Gpd> {
         let max = excesses.iter().copied().fold(0.0, f64::max);
         let mean = excesses.iter().sum::<f64>() / excesses.len().max(1) as f64;
         if excesses.len() < 3 || mean <= 0.0 || max <= 0.0 {
@@ -105,7 +105,7 @@ impl Gpd {
 
     /// Fits by maximum likelihood from some excesses and the number of those longer than `bound`,
     /// without an upper end: shapes from 0 on.
-    pub fn by_censored_likelihood(excesses: &[f64], bound: f64, longer: usize) -> Option<Gpd> {
+    pub(crate) fn by_censored_likelihood(excesses: &[f64], bound: f64, longer: usize) -> Option<Gpd> {
         let mean = excesses.iter().sum::<f64>() / excesses.len().max(1) as f64;
         if excesses.len() < 3 || mean <= 0.0 || mean.is_nan() {
             return None;

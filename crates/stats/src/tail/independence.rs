@@ -13,7 +13,7 @@ pub struct TestOutcome {
 
 /// The same values as normal scores of their ranks: the tests are about the order, for any
 /// distribution (van der Waerden; ties share a rank).
-pub fn normal_scores(values: &[f64]) -> Vec<f64> {
+pub(crate) fn normal_scores(values: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..values.len()).collect();
     order.sort_by(|a, b| values[*a].total_cmp(&values[*b]));
     let mut scores = vec![0.0; values.len()];
@@ -29,7 +29,7 @@ pub fn normal_scores(values: &[f64]) -> Vec<f64> {
 
 /// Ljung and Box, "On a measure of lack of fit in time series models", Biometrika 65 (1978). `None`
 /// for fewer values than lags and two, or equal ones.
-pub fn ljung_box(values: &[f64], lags: usize) -> Option<TestOutcome> {
+pub(crate) fn ljung_box(values: &[f64], lags: usize) -> Option<TestOutcome> {
     let n = values.len();
     if n < lags + 2 || lags == 0 {
         return None;
@@ -51,7 +51,7 @@ pub fn ljung_box(values: &[f64], lags: usize) -> Option<TestOutcome> {
 /// Kwiatkowski, Phillips, Schmidt, Shin, J. Econometrics 54 (1992), for a constant level:
 /// Bartlett's window over `lags`; p between 0.01 and 0.1 from their table 1, no nearer. `None` for
 /// fewer than ten values or equal ones.
-pub fn kpss(values: &[f64], lags: usize) -> Option<TestOutcome> {
+pub(crate) fn kpss(values: &[f64], lags: usize) -> Option<TestOutcome> {
     let n = values.len();
     if n < 10 || lags >= n {
         return None;
@@ -86,7 +86,7 @@ pub fn kpss(values: &[f64], lags: usize) -> Option<TestOutcome> {
 }
 
 /// The lags of [`kpss`] that its authors use: 4·(n/100)^(1/4).
-pub fn kpss_lags(n: usize) -> usize {
+pub(crate) fn kpss_lags(n: usize) -> usize {
     (4.0 * (n as f64 / 100.0).powf(0.25)) as usize
 }
 
@@ -125,7 +125,7 @@ impl Near {
 /// dimension", Econometric Reviews 15 (1996): the statistic for windows of `m` values and distances
 /// below `bound`, standard normal for many independent values; p on both sides. O(n²). `None` where
 /// it is not defined.
-pub fn bds(values: &[f64], m: usize, bound: f64) -> Option<TestOutcome> {
+pub(crate) fn bds(values: &[f64], m: usize, bound: f64) -> Option<TestOutcome> {
     if values.len() < m + 20 || m < 2 {
         return None;
     }
@@ -147,7 +147,7 @@ pub fn bds(values: &[f64], m: usize, bound: f64) -> Option<TestOutcome> {
 }
 
 /// The same with p from shuffles of the values, which is right for few of them, too.
-pub fn bds_shuffled(
+pub(crate) fn bds_shuffled(
     values: &[f64],
     m: usize,
     bound: f64,

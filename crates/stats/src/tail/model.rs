@@ -22,7 +22,7 @@ const BLOCKS: [usize; 3] = [200, 100, 60];
 
 /// The maximum extrapolation: no level exceeded less than once in this many times the data is
 /// shown.
-pub const REACH: i64 = 200;
+const REACH: i64 = 200;
 /// The shape from which a distribution has no variance.
 const HEAVIEST: f64 = 0.5;
 /// The maximum number of causes of a mixture that are named.

@@ -24,7 +24,7 @@ pub struct Over {
 }
 
 /// The lowest threshold over which the peaks of bursts fit; the last tried if none does.
-pub fn over_threshold(samples: &[f64], random: &mut Random) -> Option<Over> {
+pub(crate) fn over_threshold(samples: &[f64], random: &mut Random) -> Option<Over> {
     let mut sorted = samples.to_vec();
     sorted.sort_by(|a, b| b.total_cmp(a));
     let mut last = None;

@@ -5,11 +5,11 @@ fn read(text: &str) -> Vec<f64> {
 }
 
 /// Annual maximal sea levels at Port Pirie in m, 1923 to 1987 (evd: `portpirie`; Coles 2001).
-pub fn port_pirie() -> Vec<f64> {
+pub(crate) fn port_pirie() -> Vec<f64> {
     read(include_str!("testdata/portpirie.txt"))
 }
 /// Annual maximal sea levels at Venice in cm, 1931 to 1981 (evd: `venice`; Coles 2001).
-pub fn venice() -> Vec<f64> {
+pub(crate) fn venice() -> Vec<f64> {
     read(include_str!("testdata/venice.txt"))
 }
 /// Insurance losses above 100,000 dollars, ascending (evd: `lossalae`; Frees and Valdez 1998).
@@ -17,14 +17,14 @@ pub fn losses() -> Vec<f64> {
     read(include_str!("testdata/losses.txt"))
 }
 /// Luteinising hormone in blood at ten minutes' distance (R: `lh`).
-pub fn lh() -> Vec<f64> {
+pub(crate) fn lh() -> Vec<f64> {
     read(include_str!("testdata/lh.txt"))
 }
 /// The level of Lake Huron in feet, 1875 to 1972 (R: `LakeHuron`).
-pub fn lake_huron() -> Vec<f64> {
+pub(crate) fn lake_huron() -> Vec<f64> {
     read(include_str!("testdata/lakehuron.txt"))
 }
 /// Lynx trapped in Canada, 1821 to 1934 (R: `lynx`).
-pub fn lynx() -> Vec<f64> {
+pub(crate) fn lynx() -> Vec<f64> {
     read(include_str!("testdata/lynx.txt"))
 }

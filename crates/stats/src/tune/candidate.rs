@@ -62,7 +62,7 @@ impl Candidate {
 
 /// The time until a block with `next` counts when `now` is set: all switches in sequence, then the
 /// longest wash-out among them.
-pub fn settling(candidates: &[Candidate], now: &[bool], next: &[bool]) -> Nanos {
+pub(crate) fn settling(candidates: &[Candidate], now: &[bool], next: &[bool]) -> Nanos {
     let switched =
         || candidates.iter().zip(now.iter().zip(next)).filter(|(_, (a, b))| a != b).map(|(c, _)| c);
     let switches = switched().fold(Nanos::ZERO, |sum, c| sum + c.switch);

@@ -23,7 +23,7 @@ pub enum Design {
 /// The number of matrix rows per group.
 const ROWS: usize = 4;
 /// The number of blocks per group without any tested setting.
-pub const CONTROLS: usize = 2;
+pub(crate) const CONTROLS: usize = 2;
 /// The minimum order of the matrix: four rows and their complements, twice.
 const LEAST_ORDER: usize = 8;
 
@@ -48,7 +48,7 @@ pub struct RoundTask<'a> {
 }
 
 /// The number of blocks per group.
-pub fn group_size(design: Design, open: usize) -> usize {
+pub(crate) fn group_size(design: Design, open: usize) -> usize {
     CONTROLS
         + match design {
             Design::OneAtATime => open,
@@ -59,7 +59,7 @@ pub fn group_size(design: Design, open: usize) -> usize {
 
 /// The minimum number of groups to separate effects and estimate their error: one full use of the
 /// matrix.
-pub fn least_groups(design: Design, open: usize) -> usize {
+pub(crate) fn least_groups(design: Design, open: usize) -> usize {
     match design {
         Design::Factorial if open > 1 => order(open) / ROWS,
         _ => 3,

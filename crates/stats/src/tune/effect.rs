@@ -69,7 +69,7 @@ impl EffectEstimate {
     }
     /// Whether a two-sided test with this error finds an effect of this size (a factor) with a
     /// probability of 95 %.
-    pub fn resolves(&self, smallest: f64, error: f64) -> bool {
+    pub(crate) fn resolves(&self, smallest: f64, error: f64) -> bool {
         let needed = student_upper(self.freedom, error / 2.0) + student_upper(self.freedom, MISSED);
         self.error * needed <= smallest.ln()
     }

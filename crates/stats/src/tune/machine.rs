@@ -51,6 +51,6 @@ pub fn conduct<M: TunableMachine>(tuning: &mut Tuning, machine: &mut M) -> Resul
 }
 
 /// Whether a block is measured on the untouched machine.
-pub fn is_untouched(request: &BlockRequest) -> bool {
+fn is_untouched(request: &BlockRequest) -> bool {
     request.purpose == BlockPurpose::Pilot || !request.on.contains(&true)
 }

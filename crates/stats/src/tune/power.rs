@@ -18,7 +18,7 @@ pub(super) const PILOT: usize = 8;
 const SPARE: f64 = 1.1;
 
 /// The number of blocks of a screening round, from the spread between blocks of the same settings.
-pub fn blocks_needed(options: &TuningOptions, settings: usize, error: f64, spread: f64) -> f64 {
+pub(crate) fn blocks_needed(options: &TuningOptions, settings: usize, error: f64, spread: f64) -> f64 {
     let k = settings.max(1) as f64;
     let z = normal_upper(error / k / 2.0) + normal_upper(MISSED);
     let of_one = (z * spread / options.smallest.ln()).powi(2);

@@ -167,7 +167,7 @@ impl Tuning {
 
     /// The number of blocks probably still to come, by the known spread; `None` before that.
     /// Includes this round and the last comparison, not further rounds.
-    pub fn expected_blocks(&self) -> Option<f64> {
+    fn expected_blocks(&self) -> Option<f64> {
         let spread = self.spread?;
         let pairs = 2.0 * self.pairs_needed(spread);
         Some(match self.stage {
@@ -182,7 +182,7 @@ impl Tuning {
     }
 
     /// The duration of a block including its preparation, as far as known.
-    pub fn block_time(&self) -> Nanos {
+    pub(crate) fn block_time(&self) -> Nanos {
         let measured = (self.used + self.failed) as i64;
         if measured == 0 { self.options.block } else { Nanos(self.elapsed.ns() / measured) }
     }

@@ -19,7 +19,7 @@ pub(super) struct Controls {
 
 impl Controls {
     /// Adds the difference of the two controls of a group; returns whether it is a drift.
-    pub fn drifted(&mut self, difference: f64) -> bool {
+    pub(crate) fn drifted(&mut self, difference: f64) -> bool {
         let known = self.spread();
         let is_far = known.is_some_and(|spread| difference.abs() > FAR * spread);
         if !is_far {

@@ -45,7 +45,7 @@ fn judge(here: u64, there: u64) -> Changed {
 }
 
 /// A kind of cause in documents.
-pub fn kind_word(kind: LengthKind) -> &'static str {
+pub(crate) fn kind_word(kind: LengthKind) -> &'static str {
     match kind {
         LengthKind::Sample => "sample",
         LengthKind::IrqsDisabled => "irqs-disabled",

@@ -23,7 +23,7 @@ pub fn kind(why: &str) -> &'static str {
 }
 
 /// The message of a run that ran out of memory but reached its end.
-pub fn memory_ran_out(bundle: &Bundle) -> Option<String> {
+pub(crate) fn memory_ran_out(bundle: &Bundle) -> Option<String> {
     let finding = bundle.findings.iter().find(|finding| finding.id == MEMORY)?;
     Some(finding.message.clone())
 }

@@ -7,7 +7,7 @@ use super::search::{HuntSearch, SearchStage, Trials};
 use super::space::{Input, InputLoad};
 
 /// The percentage of the longest that a smaller input must show.
-pub const SHOWS_PERCENT: u64 = 90;
+pub(crate) const SHOWS_PERCENT: u64 = 90;
 
 /// Whether the results contain enough of a length.
 pub fn shows(shown: &TrialResults, key: &ArchiveKey, length: u64) -> bool {
@@ -16,7 +16,7 @@ pub fn shows(shown: &TrialResults, key: &ArchiveKey, length: u64) -> bool {
 
 /// An input with something removed, the simplest first: one load alone, one load less, no
 /// parameter, fewer instances, no end, no delay, a shorter run.
-pub fn simpler(input: &Input) -> Vec<Input> {
+pub(crate) fn simpler(input: &Input) -> Vec<Input> {
     let mut all = Vec::new();
     let parts = &input.parts;
     if parts.len() > 2 {

@@ -124,7 +124,7 @@ impl<'a> HuntSearch<'a> {
     ///
     /// # Errors
     /// Those of [`Trials::run`].
-    pub fn try_all<T: Trials>(
+    pub(crate) fn try_all<T: Trials>(
         &mut self,
         batch: Vec<(Input, SearchStage)>,
         trials: &mut T,

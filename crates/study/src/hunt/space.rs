@@ -3,13 +3,13 @@
 
 use super::random::SplitMix64;
 
-pub const MAX_LOADS: usize = 3;
-pub const INSTANCES: [u32; 4] = [1, 2, 4, 8];
+pub(crate) const MAX_LOADS: usize = 3;
+const INSTANCES: [u32; 4] = [1, 2, 4, 8];
 /// How long a load runs before it is killed and restarted, in ms; 0: as long as the trial. Only
 /// restarts show the activity at the end of a process.
-pub const LIVES_MS: [u32; 3] = [0, 100, 400];
+pub(crate) const LIVES_MS: [u32; 3] = [0, 100, 400];
 /// Durations of a trial in quarters of the requested one: one for each rung of the halving.
-pub const QUARTERS: [u32; 3] = [1, 4, 8];
+pub(crate) const QUARTERS: [u32; 3] = [1, 4, 8];
 
 /// A load that may be tried.
 #[derive(Clone, PartialEq, Eq, Debug)]

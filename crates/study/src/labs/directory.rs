@@ -191,7 +191,7 @@ impl LabDirectory {
 
     /// The checksum of everything that a run depends on, as far as known before it: the experiment,
     /// this program, a kernel by path.
-    pub fn inputs_of(&self, experiment: &str, exact: bool) -> String {
+    pub(crate) fn inputs_of(&self, experiment: &str, exact: bool) -> String {
         let mut sum = Sha256::new();
         for part in [experiment, &self.program] {
             sum.update(part.as_bytes());
@@ -255,12 +255,12 @@ impl LabDirectory {
     }
 
     /// Removes the unfinished leftovers of a run.
-    pub fn discard(&self, name: &RunName) {
+    pub(crate) fn discard(&self, name: &RunName) {
         self.with_unfinished(name, |unfinished, _| drop(fs::remove_dir_all(unfinished)));
     }
 
     /// Keeps the leftovers of a failed run, in place of earlier ones.
-    pub fn keep_failed(&self, name: &RunName) {
+    pub(crate) fn keep_failed(&self, name: &RunName) {
         self.with_unfinished(name, |unfinished, cell| {
             let kept = cell.join(format!("{}.failed", name.leaf()));
             let _ = fs::remove_dir_all(&kept);
@@ -277,7 +277,7 @@ impl LabDirectory {
     }
 
     /// Creates a run's log, replacing an earlier one.
-    pub fn new_log(&self, name: &RunName) -> Result<File, Failure> {
+    pub(crate) fn new_log(&self, name: &RunName) -> Result<File, Failure> {
         let log = self.log(name);
         if log.exists() {
             log.remove().map_err(Failure::failed)?;

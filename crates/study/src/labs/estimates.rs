@@ -13,7 +13,7 @@ pub fn learn(planned: &mut PlannedLab, directory: &Path) {
 }
 
 /// Adds the durations of those of these runs that were made now.
-pub fn remember(
+pub(crate) fn remember(
     planned: &PlannedLab,
     jobs: &[LabJob],
     before: &[AttemptResult],

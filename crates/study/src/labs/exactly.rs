@@ -25,7 +25,7 @@ pub fn budget(lab: &LabDocument, parallel: usize) -> Duration {
 }
 
 /// The cells whose worst sample can be explained by instruction and is not yet, the worst first.
-pub fn wanting(lab: &LabDocument) -> Vec<usize> {
+fn wanting(lab: &LabDocument) -> Vec<usize> {
     let wants = |cell: &CellDocument| {
         cell.timebase() == Timebase::Virtual && cell.worst.as_ref().is_some_and(|one| !one.exact)
     };

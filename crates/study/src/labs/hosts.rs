@@ -35,7 +35,7 @@ impl Hosts {
     }
 
     /// Whether runs start on this machine.
-    pub fn is_here(&self) -> bool {
+    pub(crate) fn is_here(&self) -> bool {
         self.hosts.is_empty()
     }
 

@@ -149,7 +149,7 @@ impl PlannedLab {
     }
 
     /// Whether runs of a cell must be equal to the last sample.
-    pub fn repeats_exactly(&self, cell: usize) -> bool {
+    pub(crate) fn repeats_exactly(&self, cell: usize) -> bool {
         self.cells[cell].lane == RunLane::Virtual
     }
 
@@ -192,7 +192,7 @@ impl PlannedLab {
     }
 
     /// The expected duration before any run has been seen.
-    pub fn unlearned(&self, cell: usize) -> Option<Nanos> {
+    pub(crate) fn unlearned(&self, cell: usize) -> Option<Nanos> {
         let (around, slower) = match (&self.cells[cell].lane, self.is_guest(cell)) {
             (RunLane::Virtual, _) => (AROUND, SLOWER),
             (_, true) => (AROUND, 1),

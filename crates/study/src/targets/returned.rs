@@ -34,7 +34,7 @@ pub fn close(
 
 /// No bundle was returned: writes one at the run's output with the experiment, the plan, and the
 /// reason. The exit code is 1.
-pub fn without_bundle(
+pub(crate) fn without_bundle(
     remote: &RemoteRun,
     plan: Option<&str>,
     mut target: RanOn,

@@ -16,7 +16,7 @@ use punctual_session::messages::Listener;
 use std::path::Path;
 
 /// Copies punctual and the experiment there, runs it, and brings the bundle back.
-pub fn carry_out(plan: &SshPlan, remote: &RemoteRun) -> Result<Returned, Failure> {
+pub(crate) fn carry_out(plan: &SshPlan, remote: &RemoteRun) -> Result<Returned, Failure> {
     let (to, options) = (destination(plan), remote.options);
     let mut watch = SshWatch::new(remote.messages)?;
     let timeouts = options.ssh.timeouts();

@@ -14,7 +14,8 @@ use super::remote::{RemoteRun, Returned};
 use super::returned::{self, RunFailure};
 use crate::exact;
 use machine::ReadyMachine;
-pub use machine::{kernel, named, preemption_word};
+pub use machine::{kernel, named};
+pub(crate) use machine::preemption_word;
 use progress::VmProgress;
 use punctual_bundle::Bundle;
 use punctual_core::{CpuSet, Nanos};
@@ -27,7 +28,7 @@ use std::fs;
 use std::path::Path;
 
 /// Boots the machine, runs the experiment in it, and retrieves the bundle.
-pub fn carry_out(vm: &VmPlan, remote: &RemoteRun) -> Result<Returned, Failure> {
+pub(crate) fn carry_out(vm: &VmPlan, remote: &RemoteRun) -> Result<Returned, Failure> {
     let (options, messages) = (remote.options, remote.messages);
     let cpus: CpuSet = (0..vm.cpus as usize).collect();
     let (_, plan) = remote.asked.resolve_for(cpus.clone(), cpus.clone(), vm.memory.0, messages)?;

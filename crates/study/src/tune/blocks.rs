@@ -45,7 +45,7 @@ pub trait BlockRunner {
     fn elapsed(&self) -> Nanos;
 }
 
-pub struct BlockRuns {
+pub(crate) struct BlockRuns {
     pub experiment: PathBuf,
     /// The directory of their bundles, while they are needed.
     pub place: PathBuf,

@@ -84,12 +84,12 @@ impl TuningSpec {
     }
 
     /// How long the command of the cost runs beside a block: as long as it measures, within bounds.
-    pub fn cost_time(&self) -> Nanos {
+    pub(crate) fn cost_time(&self) -> Nanos {
         self.block.clamp(SHORTEST_COST, LONGEST_COST)
     }
 
     /// The words of the kernel's command line of the settings that are on.
-    pub fn boot_words(&self, on: &[bool]) -> Vec<&str> {
+    pub(crate) fn boot_words(&self, on: &[bool]) -> Vec<&str> {
         let set = self.settings.iter().zip(on).filter(|(_, on)| **on);
         set.map(|(setting, _)| setting.boot.as_str()).filter(|words| !words.is_empty()).collect()
     }

@@ -119,7 +119,7 @@ impl Offer {
     }
 
     /// Omits the parameters that this command line has already.
-    pub fn leave_out_booted(&mut self, cmdline: &str) {
+    pub(crate) fn leave_out_booted(&mut self, cmdline: &str) {
         let has = |word: &str| cmdline.split_whitespace().any(|there| there == word);
         for setting in std::mem::take(&mut self.settings) {
             match setting.boot.split_whitespace().all(has) {

@@ -61,13 +61,13 @@ const WATCHDOG: &str = " systemd.watchdog_sec=60";
 const MARK: &str = "punctual.tune=";
 
 /// Whether a command line is that of this boot, with all of these words.
-pub fn is_boot(cmdline: &str, boot: u64, tried: &str) -> bool {
+pub(crate) fn is_boot(cmdline: &str, boot: u64, tried: &str) -> bool {
     let mark = format!("{MARK}{boot}");
     let mut wanted = tried.split_whitespace().chain([mark.as_str()]);
     wanted.all(|word| cmdline.split_whitespace().any(|there| there == word))
 }
 
 /// Whether a command line is that of any boot of a tuning.
-pub fn is_tuning(cmdline: &str) -> bool {
+pub(crate) fn is_tuning(cmdline: &str) -> bool {
     cmdline.split_whitespace().any(|word| word.starts_with(MARK))
 }

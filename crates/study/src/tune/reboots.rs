@@ -7,12 +7,12 @@
 
 pub mod grub;
 mod lasting;
-pub mod reverts;
+pub(crate) mod reverts;
 pub mod run;
-pub mod seam;
+pub(crate) mod seam;
 mod state;
 pub mod system;
-pub mod systemd_boot;
+pub(crate) mod systemd_boot;
 pub mod unit;
 
 #[cfg(test)]

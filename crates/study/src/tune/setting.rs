@@ -86,7 +86,7 @@ const KNOWN: [(&str, Traits); 33] = [
 
 /// The prefix of an `isolate` tweak's name if a rule of `check` has the same one with another
 /// value.
-pub const OF_ISOLATE: &str = "isolate-";
+pub(crate) const OF_ISOLATE: &str = "isolate-";
 
 /// The traits of the setting with this name.
 pub fn traits(name: &str) -> Traits {

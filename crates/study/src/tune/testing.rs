@@ -166,7 +166,7 @@ impl Store for World {
 }
 
 /// Blocks of 10 s whose figure depends on the real settings, and on their number.
-pub struct ScriptedBlocks<'a> {
+pub(crate) struct ScriptedBlocks<'a> {
     pub world: &'a World,
     pub settings: &'a [Setting],
     /// The factor of each setting.

@@ -49,7 +49,7 @@ pub enum RtlaStop {
 
 /// Everything that a text states about its stop.
 #[derive(Default)]
-pub struct Analyses {
+pub(crate) struct Analyses {
     stopped: bool,
     all: Vec<Analysis>,
     /// The longest latency of an exit from idle, and its CPU.

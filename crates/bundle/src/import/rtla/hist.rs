@@ -13,7 +13,7 @@ use punctual_core::{Finding, Nanos, Severity};
 const MAX_COLUMNS: usize = 3 * MAX_CPUS;
 
 #[derive(Default)]
-pub struct Hist {
+pub(crate) struct Hist {
     unit: Option<Nanos>,
     duration: Option<Nanos>,
     columns: Vec<Thread>,
@@ -31,7 +31,7 @@ pub struct Hist {
 }
 
 /// A row that names the columns: `Index   IRQ-000   Thr-000`.
-pub fn recognize_header(line: &str) -> Option<Tool> {
+pub(crate) fn recognize_header(line: &str) -> Option<Tool> {
     let first = line.strip_prefix("Index")?.split_ascii_whitespace().next()?;
     match first.split_once('-')?.0 {
         "CPU" => Some(Tool::Osnoise),
@@ -42,7 +42,7 @@ pub fn recognize_header(line: &str) -> Option<Tool> {
 
 /// Recognises a histogram without title and header: it ends with the latencies beyond. Only
 /// osnoise's means have decimals.
-pub fn recognize_rows(text: &str) -> Option<Tool> {
+pub(crate) fn recognize_rows(text: &str) -> Option<Tool> {
     let figures = |name: &str| text.lines().find_map(|line| line.trim().strip_prefix(name));
     let over = figures("over:")?;
     let is_number = |word: &str| word.parse::<u64>().is_ok();

@@ -10,7 +10,7 @@ use punctual_core::{Finding, Nanos, Severity};
 use std::collections::BTreeMap;
 
 #[derive(Default)]
-pub struct Top {
+pub(crate) struct Top {
     is_seen: bool,
     unit: Option<Nanos>,
     duration: Option<Nanos>,
@@ -25,7 +25,7 @@ struct Timerlat {
 }
 
 /// The tool that prints such a row.
-pub fn recognize_row(line: &str) -> Option<Tool> {
+pub(crate) fn recognize_row(line: &str) -> Option<Tool> {
     let (_, _, rest) = row(line)?;
     match rest.strip_prefix('|') {
         Some(_) => Some(Tool::Timerlat),

@@ -92,7 +92,7 @@ impl StreamCpu {
         }
     }
 
-    pub fn enter_hard(&mut self, at: MonotonicNs) {
+    pub(crate) fn enter_hard(&mut self, at: MonotonicNs) {
         self.depth = self.depth.saturating_add(1);
         if self.depth == 1 {
             self.hard_since = at;
@@ -101,7 +101,7 @@ impl StreamCpu {
     }
 
     /// Returns the start and time of the interrupt, if the task continues.
-    pub fn exit_hard(&mut self, at: MonotonicNs) -> Option<(MonotonicNs, ServedTime)> {
+    pub(crate) fn exit_hard(&mut self, at: MonotonicNs) -> Option<(MonotonicNs, ServedTime)> {
         self.depth = self.depth.checked_sub(1)?;
         if self.depth > 0 {
             return None;
@@ -116,7 +116,7 @@ impl StreamCpu {
         self.serving.is_none().then_some((self.hard_since, served))
     }
 
-    pub fn enter_soft(&mut self, at: MonotonicNs) {
+    pub(crate) fn enter_soft(&mut self, at: MonotonicNs) {
         let served = self.served(at);
         self.soft = served.soft;
         self.serving = Some((at, served.hard));
@@ -124,7 +124,7 @@ impl StreamCpu {
     }
 
     /// The same for a softirq, including interrupts within it.
-    pub fn exit_soft(&mut self, at: MonotonicNs) -> Option<(MonotonicNs, ServedTime)> {
+    pub(crate) fn exit_soft(&mut self, at: MonotonicNs) -> Option<(MonotonicNs, ServedTime)> {
         let (since, before) = self.serving?;
         let served = self.served(at);
         let hard = positive(served.hard - before);
@@ -151,7 +151,7 @@ impl StreamCpu {
         self.expiring = Some(expiry);
     }
 
-    pub fn has_expired(&mut self, at: MonotonicNs) {
+    pub(crate) fn has_expired(&mut self, at: MonotonicNs) {
         self.expiring = None;
         if self.depth == 0 && self.serving.is_none() {
             self.change_to_base(at);
@@ -159,16 +159,16 @@ impl StreamCpu {
     }
 
     /// Whether events on it are not actions of its task.
-    pub fn serves(&self) -> bool {
+    pub(crate) fn serves(&self) -> bool {
         self.depth > 0 || self.serving.is_some() || self.expiring.is_some()
     }
 
-    pub fn serves_interrupt(&self) -> bool {
+    pub(crate) fn serves_interrupt(&self) -> bool {
         self.depth > 0
     }
 
     /// Whether it serves a softirq after an interrupt.
-    pub fn serves_softirq(&self) -> bool {
+    pub(crate) fn serves_softirq(&self) -> bool {
         self.serving.is_some_and(|(since, _)| since - self.hard_ended <= MAX_SOFTIRQ_DELAY)
     }
 
@@ -185,7 +185,7 @@ impl StreamCpu {
     /// An event shows another task than the one switched to: the time until then is unknown.
     /// `always`: with only some switches recorded, the task is assumed to have run since the last
     /// one.
-    pub fn is_found_with(&mut self, at: MonotonicNs, tid: u32, always: bool) {
+    pub(crate) fn is_found_with(&mut self, at: MonotonicNs, tid: u32, always: bool) {
         let is_first = always || self.running.is_none() && self.changes.is_empty();
         (self.running, self.prio, self.switched) = (Some(tid), None, None);
         self.leaving = None;
@@ -203,7 +203,7 @@ impl StreamCpu {
     }
 
     /// The time that a timer was overdue, by the activity of the CPU.
-    pub fn divide_overdue(&self, begin: MonotonicNs, now: MonotonicNs, into: &mut Split) {
+    pub(crate) fn divide_overdue(&self, begin: MonotonicNs, now: MonotonicNs, into: &mut Split) {
         let mut end = now;
         for (at, activity) in self.changes.iter().rev() {
             let part = match activity {

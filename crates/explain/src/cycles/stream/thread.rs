@@ -189,14 +189,14 @@ impl StreamThread {
     }
 
     /// The CPU is taken from it.
-    pub fn is_taken(&mut self, at: MonotonicNs) {
+    pub(crate) fn is_taken(&mut self, at: MonotonicNs) {
         if self.polls(at) {
             self.taken = Some((at, self.sum.plus(&self.in_call), BTreeMap::new()));
         }
     }
 
     /// It has a CPU again.
-    pub fn end_gap(&mut self, end: MonotonicNs) -> Option<Gap> {
+    pub(crate) fn end_gap(&mut self, end: MonotonicNs) -> Option<Gap> {
         let (begin, before, by) = self.taken.take()?;
         let (now, mut split) = (self.sum.plus(&self.in_call), Split::default());
         for part in MAIN_PARTS {
@@ -215,7 +215,7 @@ impl StreamThread {
     }
 
     /// An interrupt or softirq had its CPU.
-    pub fn is_served_over(
+    pub(crate) fn is_served_over(
         &self,
         cpu: u16,
         (begin, served): (MonotonicNs, ServedTime),
@@ -236,12 +236,12 @@ impl StreamThread {
         self.started.insert(0, (timer, expires));
     }
 
-    pub fn own_timer(&mut self, timer: u64) -> Option<&mut OwnTimer> {
+    pub(crate) fn own_timer(&mut self, timer: u64) -> Option<&mut OwnTimer> {
         self.own.iter_mut().find(|own| own.timer == timer)
     }
 
     /// This timer, started outside of that call, ended the wait there.
-    pub fn keep_timer(&mut self, timer: u64, site: WaitingCall) {
+    pub(crate) fn keep_timer(&mut self, timer: u64, site: WaitingCall) {
         self.own.retain(|own| own.timer != timer);
         self.own.truncate(MAX_OWN_TIMERS - 1);
         self.own.insert(0, OwnTimer { timer, site, expired: None });
@@ -281,7 +281,7 @@ impl StreamThread {
     }
 
     /// Its time until now is unknown.
-    pub fn loses_sight(&mut self, at: MonotonicNs) {
+    pub(crate) fn loses_sight(&mut self, at: MonotonicNs) {
         if self.state != StreamThreadState::Unseen {
             self.add(CauseKind::Unknown, at - self.from);
         }
@@ -380,7 +380,7 @@ impl StreamThread {
     }
 
     /// It could run on, and another task gets its CPU.
-    pub fn is_preempted(&mut self, at: MonotonicNs, readiness: Readiness, by: u32) {
+    pub(crate) fn is_preempted(&mut self, at: MonotonicNs, readiness: Readiness, by: u32) {
         self.turns(at, StreamThreadState::Ready(readiness));
         (self.enqueued, self.is_woken) = (Some(at), false);
         let what = MomentKind::Preempted { by, name: TaskComm::default() };
@@ -398,21 +398,21 @@ impl StreamThread {
         self.from = self.from.max(at);
     }
 
-    pub fn slept_at(&self) -> MonotonicNs {
+    pub(crate) fn slept_at(&self) -> MonotonicNs {
         self.slept_at
     }
 
-    pub fn is_blocked(&self) -> bool {
+    pub(crate) fn is_blocked(&self) -> bool {
         self.blocked
     }
 
     /// Whether it sleeps in a page fault or in reclaim, which its I/O is then for.
-    pub fn needs_memory(&self) -> bool {
+    pub(crate) fn needs_memory(&self) -> bool {
         matches!(self.state, StreamThreadState::Asleep(CauseKind::PageFault | CauseKind::Reclaim))
     }
 
     /// It became runnable and is to run on this CPU.
-    pub fn becomes_ready(
+    pub(crate) fn becomes_ready(
         &mut self,
         at: MonotonicNs,
         cpu: u16,
@@ -427,13 +427,13 @@ impl StreamThread {
     }
 
     /// It was moved to another CPU.
-    pub fn is_moved(&mut self) {
+    pub(crate) fn is_moved(&mut self) {
         self.moved = true;
         self.cycle.migrations = self.cycle.migrations.saturating_add(1);
     }
 
     /// It gets this CPU. Not every stream shows that it was moved.
-    pub fn runs_on(&mut self, cpu: u16) {
+    pub(crate) fn runs_on(&mut self, cpu: u16) {
         if !self.moved && cpu != self.ran_on {
             self.cycle.migrations = self.cycle.migrations.saturating_add(1);
         }
@@ -441,7 +441,7 @@ impl StreamThread {
     }
 
     /// It sleeps within its cycle.
-    pub fn pauses(&mut self, at: MonotonicNs, part: CauseKind) {
+    pub(crate) fn pauses(&mut self, at: MonotonicNs, part: CauseKind) {
         self.begin_moment(at, MomentKind::Asleep { part, time: Nanos::ZERO });
     }
 
@@ -455,14 +455,14 @@ impl StreamThread {
     }
 
     /// It has a CPU again.
-    pub fn end_moment(&mut self, at: MonotonicNs) -> Option<Moment> {
+    pub(crate) fn end_moment(&mut self, at: MonotonicNs) -> Option<Moment> {
         let mut moment = self.moment.take()?;
         moment.end = at.max(moment.begin);
         Some(moment)
     }
 
     /// A wait within the cycle is over; `proven`: its kind, if the wake-up shows it.
-    pub fn ends_pause(&mut self, at: MonotonicNs, proven: Option<CauseKind>, waker: WaitWaker) {
+    pub(crate) fn ends_pause(&mut self, at: MonotonicNs, proven: Option<CauseKind>, waker: WaitWaker) {
         let StreamThreadState::Asleep(part) = self.state else { return };
         let part = proven.unwrap_or(part);
         let took = positive(at - self.from);
@@ -555,7 +555,7 @@ impl StreamThread {
     }
 
     /// The awaited event came before the call, which returns at once.
-    pub fn is_released_already(&mut self, release: Release, at: MonotonicNs) {
+    pub(crate) fn is_released_already(&mut self, release: Release, at: MonotonicNs) {
         self.sum = Split::default();
         self.culprits.clear();
         let entered = self.cycle.entered;
@@ -570,7 +570,7 @@ impl StreamThread {
     }
 
     /// Its wake-up was not seen: the timer that it started determines when it was due.
-    pub fn is_released_unseen(&mut self, at: MonotonicNs) {
+    pub(crate) fn is_released_unseen(&mut self, at: MonotonicNs) {
         let started = self.started.first().map(|(_, expires)| *expires).filter(|due| *due < at);
         let by = if started.is_some() { WokenBy::Sleep } else { WokenBy::Unseen };
         let unseen = Release {
@@ -659,7 +659,7 @@ impl StreamThread {
     }
 
     /// Begins the wait for the next cycle in this call. Returns the ended cycle, if one had begun.
-    pub fn next_cycle(
+    pub(crate) fn next_cycle(
         &mut self,
         call: WaitingCall,
         entered: MonotonicNs,

@@ -6,7 +6,7 @@ use crate::isolate::machine::MachineSplit;
 
 /// Version 1: disables balancing in the root, so that the domains of the scheduler are those of its
 /// children. In version 2 the type of the partition includes this.
-pub fn load_balance(
+pub(crate) fn load_balance(
     files: &dyn Files,
     machine: &MachineSplit,
     draft: &mut Draft,
@@ -19,6 +19,6 @@ pub fn load_balance(
 }
 
 /// For a tweak that the plan executes itself.
-pub fn nothing_here(_: &dyn Files, _: &MachineSplit, _: &mut Draft) -> Result<(), String> {
+pub(crate) fn nothing_here(_: &dyn Files, _: &MachineSplit, _: &mut Draft) -> Result<(), String> {
     Ok(())
 }

@@ -72,7 +72,7 @@ pub fn affinity(
 }
 
 /// Does the same for interrupts requested later.
-pub fn default_affinity(
+pub(crate) fn default_affinity(
     files: &dyn Files,
     machine: &MachineSplit,
     draft: &mut Draft,
@@ -82,7 +82,7 @@ pub fn default_affinity(
 }
 
 /// The files of interrupts that are restricted to these CPUs.
-pub fn bound_to(files: &dyn Files, cpus: &CpuSet) -> Vec<String> {
+pub(crate) fn bound_to(files: &dyn Files, cpus: &CpuSet) -> Vec<String> {
     let bound = |interrupt: &IrqAffinity| {
         !interrupt.allowed.is_empty() && interrupt.allowed.is_subset(cpus)
     };

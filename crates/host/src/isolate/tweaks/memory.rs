@@ -11,7 +11,7 @@ pub fn vmstat(files: &dyn Files, _: &MachineSplit, draft: &mut Draft) -> Result<
 }
 
 /// Disables new transparent huge pages.
-pub fn transparent_hugepages(
+pub(crate) fn transparent_hugepages(
     files: &dyn Files,
     _: &MachineSplit,
     draft: &mut Draft,
@@ -31,7 +31,7 @@ pub fn ksm(files: &dyn Files, _: &MachineSplit, draft: &mut Draft) -> Result<(),
     Ok(())
 }
 
-pub fn numa_balancing(
+pub(crate) fn numa_balancing(
     files: &dyn Files,
     _: &MachineSplit,
     draft: &mut Draft,

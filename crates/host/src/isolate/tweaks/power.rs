@@ -72,7 +72,7 @@ pub fn idle_states(
 
 /// Requests the same from drivers without states to disable. `0` is no request; `n/a` is the
 /// strictest.
-pub fn resume_latency(
+pub(crate) fn resume_latency(
     files: &dyn Files,
     machine: &MachineSplit,
     draft: &mut Draft,

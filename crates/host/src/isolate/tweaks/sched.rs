@@ -13,7 +13,7 @@ pub fn throttling(files: &dyn Files, _: &MachineSplit, draft: &mut Draft) -> Res
 }
 
 /// Removes the limit on the time of a CPU without tick.
-pub fn tick_deferment(
+pub(crate) fn tick_deferment(
     files: &dyn Files,
     _: &MachineSplit,
     draft: &mut Draft,
@@ -23,7 +23,7 @@ pub fn tick_deferment(
 }
 
 /// Keeps timers on the CPU that armed them.
-pub fn timer_migration(
+pub(crate) fn timer_migration(
     files: &dyn Files,
     _: &MachineSplit,
     draft: &mut Draft,
@@ -53,7 +53,7 @@ pub fn watchdog(
 }
 
 /// Disables polling for corrected machine checks. The setting is global; each CPU shows it.
-pub fn machine_check(files: &dyn Files, _: &MachineSplit, draft: &mut Draft) -> Result<(), String> {
+pub(crate) fn machine_check(files: &dyn Files, _: &MachineSplit, draft: &mut Draft) -> Result<(), String> {
     let directory = "/sys/devices/system/machinecheck";
     let none =
         || "this machine has no machine-check polling (x86 with CONFIG_X86_MCE only)".to_owned();

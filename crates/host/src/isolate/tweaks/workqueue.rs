@@ -14,7 +14,7 @@ pub fn unbound(files: &dyn Files, machine: &MachineSplit, draft: &mut Draft) -> 
 }
 
 /// The writeback workqueue's own mask, and its NUMA affinity.
-pub fn writeback(
+pub(crate) fn writeback(
     files: &dyn Files,
     machine: &MachineSplit,
     draft: &mut Draft,

@@ -23,7 +23,7 @@ const KEPT_MAX: u64 = 8 << 20;
 /// Reserved space, so that the last messages of a run can be written after the disk is full.
 const RESERVE: usize = 256 << 10;
 
-pub fn supervise(directory: &RunDirectory) -> io::Result<()> {
+pub(crate) fn supervise(directory: &RunDirectory) -> io::Result<()> {
     // Fails if it leads a session already, which is fine.
     let _ = setsid();
     let mut lock = directory.lock_file()?;

@@ -76,7 +76,7 @@ impl DeadlineKernel for TimerStamps<'_> {
 }
 
 /// No source.
-pub struct Blind;
+pub(crate) struct Blind;
 
 impl DeadlineKernel for Blind {
     const KNOWS: bool = false;

@@ -19,7 +19,7 @@ static PROGRAM: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/heap.z"));
 /// The time limit for its start.
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// The word for punctual itself in place of a library.
-pub const BUILT_IN: &str = "built-in";
+const BUILT_IN: &str = "built-in";
 
 /// The first argument that makes punctual that program.
 pub const ARGUMENT: &str = "__allocate";
@@ -246,7 +246,7 @@ impl Helper {
     }
 
     /// Gives it the CPUs and the scheduling of the calling thread.
-    pub fn scheduled_like_us(&self) -> Result<(), String> {
+    pub(crate) fn scheduled_like_us(&self) -> Result<(), String> {
         let failed = |why: io::Error| {
             format!("the program that allocates cannot be scheduled like its thread: {why}")
         };

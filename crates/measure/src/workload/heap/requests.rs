@@ -37,7 +37,7 @@ impl HeapRequests {
     }
 
     /// The number of nodes of the next random list; `None` for all other sizes.
-    pub fn next_list(&mut self) -> Option<usize> {
+    pub(crate) fn next_list(&mut self) -> Option<usize> {
         if self.sizes != Sizes::RandomList {
             return None;
         }

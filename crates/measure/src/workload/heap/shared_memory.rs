@@ -12,11 +12,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 pub const TOUCH: u32 = 1;
 /// Each round is in a new process.
-pub const FRESH: u32 = 2;
+pub(crate) const FRESH: u32 = 2;
 /// mlockall(2).
 pub const LOCK: u32 = 4;
 /// No transparent huge pages, so that pages have one size.
-pub const SMALL_PAGES: u32 = 8;
+pub(crate) const SMALL_PAGES: u32 = 8;
 pub const END: u32 = 16;
 /// It runs on one CPU, and need not query it.
 pub const ONE_CPU: u32 = 32;
@@ -136,14 +136,14 @@ impl HeapMemory {
     }
 
     /// The addresses of the other side's malloc and free, and the version of its C library.
-    pub fn allocator_addresses(&mut self) -> ([u64; 2], String) {
+    pub(crate) fn allocator_addresses(&mut self) -> ([u64; 2], String) {
         let head = self.head();
         let end = head.libc.iter().position(|byte| *byte == 0).unwrap_or_default();
         ([head.malloc_at, head.free_at], String::from_utf8_lossy(&head.libc[..end]).into_owned())
     }
 
     /// Gives the turn to the other side.
-    pub fn hand_over(&mut self) {
+    pub(crate) fn hand_over(&mut self) {
         let (turn, stop) = self.words();
         stop.store(0, Ordering::Relaxed);
         turn.store(1, Ordering::Release);
@@ -151,17 +151,17 @@ impl HeapMemory {
     }
 
     /// Asks the other side to end its batch.
-    pub fn ask_to_stop(&self) {
+    pub(crate) fn ask_to_stop(&self) {
         self.words().1.store(1, Ordering::Relaxed);
     }
 
     /// Whether this side has the turn.
-    pub fn has_turn(&self) -> bool {
+    pub(crate) fn has_turn(&self) -> bool {
         self.words().0.load(Ordering::Acquire) == 0
     }
 
     /// Waits for the turn, for a limited time or until a signal comes.
-    pub fn wait_a_while(&self) {
+    pub(crate) fn wait_a_while(&self) {
         let time = libc::timespec { tv_sec: 0, tv_nsec: 500_000_000 };
         let _ = futex::wait(self.words().0, 1, FutexScope::Shared, Some(&time));
     }

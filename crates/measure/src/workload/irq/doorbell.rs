@@ -8,7 +8,7 @@ use punctual_sys::descriptor::poll_readable;
 use std::io;
 use std::sync::Arc;
 
-pub struct DoorbellIrq(pub Arc<InterruptStamps>);
+pub(crate) struct DoorbellIrq(pub Arc<InterruptStamps>);
 
 impl AwaitableInterrupt for DoorbellIrq {
     #[inline(always)]

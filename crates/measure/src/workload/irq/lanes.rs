@@ -115,7 +115,7 @@ impl IrqLanes {
         self.left
     }
 
-    pub fn handled_on(&self) -> CpuSet {
+    pub(crate) fn handled_on(&self) -> CpuSet {
         let is_set = |cpu: &usize| self.handled_on[cpu / 64] & 1 << (cpu % 64) != 0;
         (0..punctual_core::cpuset::MAX_CPUS).filter(is_set).collect()
     }

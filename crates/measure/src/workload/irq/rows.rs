@@ -106,7 +106,7 @@ fn find_number(text: &str, name: &str) -> Option<u32> {
 }
 
 /// The number of handlers that share an interrupt.
-pub fn sharers(number: u32) -> usize {
+pub(crate) fn sharers(number: u32) -> usize {
     read().ok().and_then(|text| count_sharers(&text, number)).unwrap_or(1)
 }
 

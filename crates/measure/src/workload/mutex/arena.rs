@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
 
 /// The last acquisitions that are kept: 16 bytes each.
-pub const LOG: usize = 1 << 16;
+pub(crate) const LOG: usize = 1 << 16;
 /// The rounds whose time is kept: the first ones.
 pub const ROUNDS: usize = 1 << 16;
 /// The interval at which a wait at the barrier checks for the end.
@@ -116,7 +116,7 @@ impl Arena {
 
     /// Acquisitions so far.
     #[inline(always)]
-    pub fn acquisitions(&self) -> u64 {
+    pub(crate) fn acquisitions(&self) -> u64 {
         self.protected.acquisitions.load(Ordering::Relaxed)
     }
 
@@ -153,7 +153,7 @@ impl Arena {
 
     /// The first of the acquisitions from `from` to before `end` that the log has at or after an
     /// instant; acquisitions lost in the log count as earlier. They are in time order.
-    pub fn first_since(&self, from: u64, end: u64, instant: i64) -> u64 {
+    pub(crate) fn first_since(&self, from: u64, end: u64, instant: i64) -> u64 {
         let (mut low, mut high) = (from, end);
         while low < high {
             let middle = low + (high - low) / 2;
@@ -186,7 +186,7 @@ impl Arena {
     }
 
     /// Sets the time of the end.
-    pub fn end_at(&self, at: i64) {
+    pub(crate) fn end_at(&self, at: i64) {
         self.end_at.fetch_min(at, Ordering::Relaxed);
     }
 
@@ -273,20 +273,20 @@ impl Arena {
     }
 
     /// The number of whole rounds, how many of them gave π, and the largest error.
-    pub fn integral(&self) -> (u64, u64, f64) {
+    pub(crate) fn integral(&self) -> (u64, u64, f64) {
         let error = f64::from_bits(self.error.load(Ordering::Relaxed));
         (self.rounds.load(Ordering::Relaxed), self.right.load(Ordering::Relaxed), error)
     }
 
     /// The times of the first rounds.
-    pub fn round_times(&self) -> Vec<i64> {
+    pub(crate) fn round_times(&self) -> Vec<i64> {
         let rounds = self.rounds.load(Ordering::Relaxed) as usize;
         self.round_times.iter().take(rounds).map(|time| time.load(Ordering::Relaxed)).collect()
     }
 
     /// The thread with the longest run of acquisitions, and its length; when all threads have
     /// ended.
-    pub fn longest_run(&self) -> (u32, u64) {
+    pub(crate) fn longest_run(&self) -> (u32, u64) {
         // SAFETY: called when no thread adds any more.
         unsafe { *self.protected.longest_run.get() }
     }

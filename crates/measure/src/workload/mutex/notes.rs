@@ -16,7 +16,7 @@ const WINDOW: usize = 100;
 const ROWS: usize = 40;
 
 /// The observer of all threads.
-pub struct LockAccount {
+pub(crate) struct LockAccount {
     pub plan: MutexPlan,
     pub arena: Arc<Arena>,
     pub segment: Arc<MutexSegment>,

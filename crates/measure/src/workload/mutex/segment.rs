@@ -28,7 +28,7 @@ pub struct MutexSegment {
 }
 
 /// The counts of one thread.
-pub struct ThreadCounts {
+pub(crate) struct ThreadCounts {
     /// Calls of futex(2) before each round and at the end, without those of the barrier.
     pub futex: Result<Vec<u64>, String>,
     /// Context switches, by perf and by the kernel's own count.
@@ -42,7 +42,7 @@ pub struct ThreadCounts {
 
 /// The waits for the lock in which a thread slept, by the kernel's count: it had requested it.
 #[derive(Default)]
-pub struct FutexWaits {
+pub(crate) struct FutexWaits {
     before: Usage,
     /// Those without preemption: no other thread can have taken the lock before the request.
     pub count: u64,
@@ -167,7 +167,7 @@ impl MutexSegment {
     }
 
     /// The maximum hold time, if it is shorter than in the measured time.
-    pub fn shorter_hold(hold: Nanos) -> Option<Nanos> {
+    pub(crate) fn shorter_hold(hold: Nanos) -> Option<Nanos> {
         (hold.ns() > HOLD).then_some(Nanos(HOLD))
     }
 }

@@ -24,7 +24,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// The kernel's counts of a TCP connection (tcp(7), TCP_INFO).
 #[derive(Clone, Copy, Debug, Default)]
-pub struct TcpCounts {
+pub(crate) struct TcpCounts {
     /// Bytes that came in order.
     pub received: u64,
 }
@@ -169,7 +169,7 @@ impl NetworkLine {
 
     /// The kernel's counts for this connection; `None`: it is not TCP, or the kernel is older than
     /// 4.1.
-    pub fn tcp_counts(&self) -> Option<TcpCounts> {
+    pub(crate) fn tcp_counts(&self) -> Option<TcpCounts> {
         // struct tcp_info (include/uapi/linux/tcp.h): eight bytes, 24 words of 32 bits, four of 64,
         // the last tcpi_bytes_received.
         const RECEIVED: usize = 8 + 24 * 4 + 3 * 8;

@@ -84,7 +84,7 @@ pub struct CausesCounts {
 impl CausesCounts {
     /// An upper bound of the switches away from the spinning thread: each return takes another
     /// switch.
-    pub fn departures(self) -> u64 {
+    pub(crate) fn departures(self) -> u64 {
         self.switches.div_ceil(2)
     }
     /// The cause of the gap with these counts.

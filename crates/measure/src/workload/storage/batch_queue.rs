@@ -23,7 +23,7 @@ unsafe impl Sync for SharedQueue {}
 // SAFETY: nothing in it belongs to a thread.
 unsafe impl Send for SharedQueue {}
 
-pub struct BatchProducer {
+pub(crate) struct BatchProducer {
     shared: Arc<SharedQueue>,
     record: usize,
     /// Bytes in the current batch.
@@ -35,7 +35,7 @@ pub struct BatchProducer {
 pub struct BatchConsumer(Arc<SharedQueue>);
 
 /// A queue for batches of `batch` records of `record` bytes.
-pub fn batch_queue(record: usize, batch: usize) -> (BatchProducer, BatchConsumer) {
+pub(crate) fn batch_queue(record: usize, batch: usize) -> (BatchProducer, BatchConsumer) {
     let batches =
         (0..BATCHES).map(|_| UnsafeCell::new(RecordBuffer::new(record * batch))).collect();
     let (filled, emptied, closed) =
@@ -91,7 +91,7 @@ impl BatchConsumer {
     }
 
     /// Whether the queue has ended: no more batches follow those in it.
-    pub fn is_closed(&self) -> bool {
+    pub(crate) fn is_closed(&self) -> bool {
         self.0.closed.load(Ordering::Acquire)
     }
 }

@@ -126,7 +126,7 @@ impl RecordFile {
         })
     }
 
-    pub fn is_uring(&self) -> bool {
+    pub(crate) fn is_uring(&self) -> bool {
         matches!(self.force, Force::Uring(_))
     }
 
@@ -239,14 +239,14 @@ impl RecordFile {
     }
 
     /// The last written bytes.
-    pub fn read_last(&self, length: usize) -> io::Result<Vec<u8>> {
+    pub(crate) fn read_last(&self, length: usize) -> io::Result<Vec<u8>> {
         let mut bytes = vec![0; length];
         self.file.read_exact_at(&mut bytes, self.offset.saturating_sub(length as u64))?;
         Ok(bytes)
     }
 
     /// Writes one record, so that errors are reported before the measurement.
-    pub fn try_once(&mut self, ticks: &impl LoopClock, record: &[u8]) -> Result<(), String> {
+    pub(crate) fn try_once(&mut self, ticks: &impl LoopClock, record: &[u8]) -> Result<(), String> {
         self.write(ticks, record);
         let result = match self.count.last {
             None => Ok(()),
@@ -338,14 +338,14 @@ impl RecordBuffer {
     }
 
     #[inline(always)]
-    pub fn bytes_mut(&mut self) -> &mut [u8] {
+    pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
         &mut self.memory[self.begin..self.begin + self.length]
     }
 }
 
 /// The bytes that this thread has written by the kernel's count, with write(2) and similar calls
 /// (proc_pid_io(5)).
-pub fn written_by_this_thread() -> Result<u64, String> {
+pub(crate) fn written_by_this_thread() -> Result<u64, String> {
     let path = "/proc/thread-self/io";
     let text = fs::read_to_string(path).map_err(|why| format!("{path}: {why}"))?;
     let field = text.lines().find_map(|line| line.strip_prefix("wchar:"));

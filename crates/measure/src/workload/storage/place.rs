@@ -49,7 +49,7 @@ impl StoragePlace {
     }
 
     /// Whether the file system is in memory, where nothing can be forced to a disk.
-    pub fn is_memory(&self) -> bool {
+    pub(crate) fn is_memory(&self) -> bool {
         matches!(self.file_system.kind.as_str(), "tmpfs" | "ramfs")
     }
 
@@ -59,7 +59,7 @@ impl StoragePlace {
         self.device.and_then(device_counts).ok_or_else(none)
     }
 
-    pub fn counts_file(&self) -> String {
+    pub(crate) fn counts_file(&self) -> String {
         self.device.map_or_else(|| "no device".to_owned(), stat_file)
     }
 

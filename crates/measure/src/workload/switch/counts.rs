@@ -76,7 +76,7 @@ impl SwitchCounts {
     }
     /// How often the leader yielded its CPU if tasks wait by yielding: once for each turn, and once
     /// for each time that it was not its own.
-    pub fn leaders_yields(&self, tasks: usize) -> u64 {
+    pub(crate) fn leaders_yields(&self, tasks: usize) -> u64 {
         if self.whole {
             self.rounds + self.spare / tasks.max(1) as u64 + self.own_strays
         } else {

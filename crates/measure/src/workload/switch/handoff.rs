@@ -11,7 +11,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::atomic::Ordering;
 
 /// The sleep of a task of `sleep`.
-pub const NAP: Nanos = Nanos::from_micros(20);
+const NAP: Nanos = Nanos::from_micros(20);
 /// The delay after the other's alarm at which a task of `sleep` goes to sleep itself: the other is
 /// runnable by then.
 const READY: Nanos = Nanos::from_micros(30);
@@ -63,18 +63,18 @@ impl HandoffMechanism {
     }
 
     /// The number of descriptors that [`HandoffMechanism::open`] needs.
-    pub fn descriptors(mechanism: Mechanism, tasks: usize) -> usize {
+    pub(crate) fn descriptors(mechanism: Mechanism, tasks: usize) -> usize {
         if matches!(mechanism, Mechanism::Pipe | Mechanism::Eventfd) { 2 * tasks } else { 0 }
     }
 
     /// Whether waiting tasks keep running from time to time, and so must be parked while the leader
     /// rests.
-    pub fn parks(&self) -> bool {
+    pub(crate) fn parks(&self) -> bool {
         matches!(self.mechanism, Mechanism::Sleep | Mechanism::Yield)
     }
 
     /// Whether a task waits without sleeping.
-    pub fn yields(&self) -> bool {
+    pub(crate) fn yields(&self) -> bool {
         self.mechanism == Mechanism::Yield
     }
 
@@ -88,7 +88,7 @@ impl HandoffMechanism {
     }
 
     #[inline(always)]
-    pub fn hand_over(&self, shared_memory: &SwitchMemory, next: usize) {
+    pub(crate) fn hand_over(&self, shared_memory: &SwitchMemory, next: usize) {
         let slot = shared_memory.slot(next);
         match self.mechanism {
             Mechanism::Pipe => self.write(next, 1),
@@ -212,7 +212,7 @@ impl HandoffMechanism {
     }
 
     /// The first wait of a task: mechanisms that park start parked.
-    pub fn first_wait(&self, shared_memory: &SwitchMemory, me: usize) -> bool {
+    pub(crate) fn first_wait(&self, shared_memory: &SwitchMemory, me: usize) -> bool {
         if self.parks() {
             self.park(shared_memory, me) && self.wait_turn(shared_memory, me)
         } else {

@@ -148,7 +148,7 @@ impl Drop for Members {
 
 impl SwitchRing {
     /// Whether all tasks run on the same CPU.
-    pub fn is_on_one_cpu(&self) -> bool {
+    pub(crate) fn is_on_one_cpu(&self) -> bool {
         self.places.windows(2).all(|pair| pair[0] == pair[1])
     }
 
@@ -163,7 +163,7 @@ impl SwitchRing {
     }
 
     /// Publishes the ids of the calling task, for the tasks that wake it.
-    pub fn publish_ids(&self, me: usize) {
+    pub(crate) fn publish_ids(&self, me: usize) {
         let slot = self.shared_memory.slot(me);
         slot.pid.store(std::process::id() as i32, Ordering::Relaxed);
         slot.tid.store(attributes::tid(), Ordering::Release);

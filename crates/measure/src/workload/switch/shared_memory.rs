@@ -147,11 +147,11 @@ impl SwitchMemory {
         }
     }
     /// Sets the mode from the next hand-over on.
-    pub fn set_mode(&self, mode: TurnMode) {
+    pub(crate) fn set_mode(&self, mode: TurnMode) {
         self.head().mode.store(mode as u32, Ordering::Release);
     }
     /// Sets the size of working sets from the next hand-over on.
-    pub fn set_size(&self, bytes: usize) {
+    pub(crate) fn set_size(&self, bytes: usize) {
         self.head().size.store(bytes.min(self.largest) as u64, Ordering::Release);
     }
     /// The task that has the turn.
@@ -161,28 +161,28 @@ impl SwitchMemory {
     }
     /// Passes the turn on.
     #[inline(always)]
-    pub fn set_turn(&self, task: usize) {
+    pub(crate) fn set_turn(&self, task: usize) {
         self.turn_word().store((task % self.tasks) as u32, Ordering::Release);
     }
     /// Members that are ready or failed.
     pub fn ready(&self) -> usize {
         self.head().ready.load(Ordering::Acquire) as usize
     }
-    pub fn add_ready(&self) {
+    pub(crate) fn add_ready(&self) {
         self.head().ready.fetch_add(1, Ordering::AcqRel);
     }
     /// Whether a member is gone.
     pub fn is_broken(&self) -> bool {
         self.head().broken.load(Ordering::Acquire) != 0
     }
-    pub fn set_broken(&self) {
+    pub(crate) fn set_broken(&self) {
         self.head().broken.store(1, Ordering::Release);
     }
-    pub fn is_parking(&self) -> bool {
+    pub(crate) fn is_parking(&self) -> bool {
         self.head().parking.load(Ordering::Acquire) != 0
     }
     /// Begins or ends the leader's rest.
-    pub fn set_parking(&self, parking: bool) {
+    pub(crate) fn set_parking(&self, parking: bool) {
         self.head().parking.store(parking.into(), Ordering::Release);
     }
 

@@ -7,7 +7,7 @@
 //! as none.
 
 /// The text of the table if the difference is not significant.
-pub const NOT_RESOLVED: &str = "not resolved";
+pub(crate) const NOT_RESOLVED: &str = "not resolved";
 /// Fewer pairs have no interval: of 6 values, the smallest and the largest enclose the median with
 /// 97 %.
 const LEAST_PAIRS: usize = 6;

@@ -17,7 +17,7 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 
 /// The size at which a memfd's offset restarts.
-pub const MEMFD_SIZE: libc::off_t = 1 << 20;
+pub(crate) const MEMFD_SIZE: libc::off_t = 1 << 20;
 
 pub enum OpenMechanism {
     Clock,

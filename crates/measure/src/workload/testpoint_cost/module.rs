@@ -52,6 +52,6 @@ fn read(counter: &Path) -> Result<u64, String> {
 
 /// The number of the module's ioctl(2) for a payload of this length: `_IOC(_IOC_WRITE, 'p', 0x70,
 /// length)` of asm-generic/ioctl.h, which x86 and arm64 use.
-pub fn ioctl_number(length: usize) -> libc::c_long {
+pub(crate) fn ioctl_number(length: usize) -> libc::c_long {
     1 << 30 | (length as libc::c_long & 0x3fff) << 16 | libc::c_long::from(b'p') << 8 | 0x70
 }

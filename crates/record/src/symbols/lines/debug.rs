@@ -36,7 +36,7 @@ impl<'data> DebugSections<'data> {
         })
     }
 
-    pub fn dwarf(&self) -> Dwarf<'_> {
+    pub(crate) fn dwarf(&self) -> Dwarf<'_> {
         self.sections.borrow(|section| EndianSlice::new(section, self.endian))
     }
 }
@@ -99,7 +99,7 @@ pub fn has_lines(file: &ElfBytes<'_, AnyEndian>) -> bool {
 }
 
 /// The contents of the separate debug file of a program; otherwise why there is none.
-pub fn separate(path: &Path, file: &ElfBytes<'_, AnyEndian>) -> Result<Vec<u8>, String> {
+pub(crate) fn separate(path: &Path, file: &ElfBytes<'_, AnyEndian>) -> Result<Vec<u8>, String> {
     let build_id = object::build_id(file);
     let mut tried: Vec<String> = Vec::new();
     if let Some(id) = &build_id {

@@ -15,7 +15,7 @@ use std::path::Path;
 ///
 /// # Errors
 /// The reason why line information is missing.
-pub fn frames_at(
+pub(crate) fn frames_at(
     path: &Path,
     data: &[u8],
     offsets: &[u64],

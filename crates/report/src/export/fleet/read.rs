@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 /// The `origin` of a bundle that was read from tables.
-pub const ORIGIN: &str = "import: parquet-tables";
+pub(crate) const ORIGIN: &str = "import: parquet-tables";
 /// Bins of the histogram in a bundle read from tables; the maximum determines its resolution.
 const BINS: i64 = 1 << 16;
 

@@ -50,7 +50,7 @@ impl JunitReport {
         JunitReport { name: name.to_owned(), suites: Vec::new() }
     }
 
-    pub fn add_test_suite(&mut self, suite: TestSuite) {
+    pub(crate) fn add_test_suite(&mut self, suite: TestSuite) {
         self.suites.push(suite);
     }
 
@@ -68,11 +68,11 @@ impl TestSuite {
         TestSuite { name: name.to_owned(), properties: Vec::new(), cases: Vec::new() }
     }
 
-    pub fn add_test_case(&mut self, case: TestCase) {
+    pub(crate) fn add_test_case(&mut self, case: TestCase) {
         self.cases.push(case);
     }
 
-    pub fn add_test_cases(&mut self, cases: impl IntoIterator<Item = TestCase>) {
+    pub(crate) fn add_test_cases(&mut self, cases: impl IntoIterator<Item = TestCase>) {
         self.cases.extend(cases);
     }
 
@@ -107,7 +107,7 @@ impl TestCase {
         TestCase { name: name.to_owned(), classname: None, status }
     }
 
-    pub fn set_classname(&mut self, name: impl Into<String>) {
+    pub(crate) fn set_classname(&mut self, name: impl Into<String>) {
         self.classname = Some(name.into());
     }
 
@@ -140,7 +140,7 @@ impl TestCaseStatus {
     }
 
     /// A status with a word for programs and a sentence for people.
-    pub fn non_success(kind: NonSuccessKind, word: &str, message: &str) -> TestCaseStatus {
+    pub(crate) fn non_success(kind: NonSuccessKind, word: &str, message: &str) -> TestCaseStatus {
         TestCaseStatus { kind: Some(kind), word: word.to_owned(), message: message.to_owned() }
     }
 }

@@ -15,7 +15,7 @@ const FULL: usize = 64 * 1024;
 
 /// The bundles under construction.
 #[derive(Default)]
-pub struct FtraceBundles(BTreeMap<u16, MessageWriter>);
+pub(crate) struct FtraceBundles(BTreeMap<u16, MessageWriter>);
 
 impl FtraceBundles {
     /// Adds an event, if it is one of these kinds.

@@ -53,7 +53,7 @@ impl<'w> PacketWriter<'w> {
     }
 
     /// A packet of the sequence of track events.
-    pub fn track_packet(&mut self, write: impl FnOnce(&mut MessageWriter)) -> io::Result<()> {
+    pub(crate) fn track_packet(&mut self, write: impl FnOnce(&mut MessageWriter)) -> io::Result<()> {
         if !self.begun {
             self.begun = true;
             self.packet.clear();

@@ -22,7 +22,7 @@ impl MessageWriter {
     }
 
     /// Writes any of the unsigned types, bool and enumerations.
-    pub fn uint(&mut self, field: u32, value: u64) -> &mut MessageWriter {
+    pub(crate) fn uint(&mut self, field: u32, value: u64) -> &mut MessageWriter {
         self.tag(field, VARINT);
         self.varint(value);
         self
@@ -46,7 +46,7 @@ impl MessageWriter {
     }
 
     /// Writes a complete message.
-    pub fn delimited(&mut self, field: u32, bytes: &[u8]) -> &mut MessageWriter {
+    pub(crate) fn delimited(&mut self, field: u32, bytes: &[u8]) -> &mut MessageWriter {
         self.tag(field, DELIMITED);
         self.varint(bytes.len() as u64);
         self.0.extend_from_slice(bytes);

@@ -98,7 +98,7 @@ fn line<'a>(
 }
 
 /// The first series only, for the drawing without script.
-pub fn of_first_group<'a>(
+pub(crate) fn of_first_group<'a>(
     content: &PageSeries<'a>,
     curves: &[Curve],
 ) -> (PageSeries<'a>, Vec<Curve>) {

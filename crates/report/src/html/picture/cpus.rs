@@ -99,7 +99,7 @@ fn look(lane: marks::Lane, mark: &Mark<'_>) -> ItemStyle {
 }
 
 /// A mark as an item, cut at the picture's edges; `None` if it lies outside.
-pub fn of_mark(build: &mut Build<'_>, mark: &Mark<'_>, look: ItemStyle) -> Option<LaneItem> {
+pub(crate) fn of_mark(build: &mut Build<'_>, mark: &Mark<'_>, look: ItemStyle) -> Option<LaneItem> {
     let (begin, end) = (build.material.lanes.from, build.material.lanes.to);
     let (from, to, value) = match mark.shape {
         Extent::Span(from, to) => (from, to, None),

@@ -121,7 +121,7 @@ impl Words {
     }
 
     /// All of them, by number.
-    pub fn into_list(self) -> Vec<String> {
+    pub(crate) fn into_list(self) -> Vec<String> {
         self.list
     }
 }

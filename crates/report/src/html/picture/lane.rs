@@ -58,7 +58,7 @@ impl PictureLane {
     }
 
     /// Sets the colour of a thread.
-    pub fn hue(mut self, hue: u8) -> PictureLane {
+    pub(crate) fn hue(mut self, hue: u8) -> PictureLane {
         self.hue = Some(hue);
         self
     }
@@ -73,7 +73,7 @@ const MAX_ROWS: usize = 8;
 
 /// Removes the shortest items until at most `limit` are left; returns the number removed. In lanes
 /// without gaps, one item replaces each run of removed items, so that the CPU does not look idle.
-pub fn thin(lanes: &mut [PictureLane], limit: usize, mixed: usize) -> usize {
+pub(crate) fn thin(lanes: &mut [PictureLane], limit: usize, mixed: usize) -> usize {
     let all: usize = lanes.iter().map(PictureLane::len).sum();
     let mut least = 0;
     loop {

@@ -30,7 +30,7 @@ struct ChosenSample {
 }
 
 #[derive(Default)]
-pub struct LatestSamples(BinaryHeap<Reverse<ChosenSample>>);
+pub(crate) struct LatestSamples(BinaryHeap<Reverse<ChosenSample>>);
 
 impl LatestSamples {
     /// Takes the event if it is a sample.
@@ -62,7 +62,7 @@ impl LatestSamples {
 }
 
 /// The subjects of a page's pictures.
-pub fn foci(
+pub(crate) fn foci(
     late: &LatestSamples,
     intervals: &PairsDocument,
     occupancy: &OccupancyDocument,

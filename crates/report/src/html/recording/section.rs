@@ -11,7 +11,7 @@ use punctual_bundle::intervals::{PairsDocument, ValueCurve};
 use serde::Serialize;
 
 /// The recordings of these bundles, each with its bundle's label.
-pub fn recordings<'a>(
+pub(crate) fn recordings<'a>(
     inputs: &[ReportInput<'a>],
     labels: &'a [String],
 ) -> Vec<(&'a str, &'a RecordingDigest)> {

@@ -87,7 +87,7 @@ impl MeasuredCpu {
     }
 
     /// The name of the series of its interruptions.
-    pub fn interruptions_of(&self, series: &[SeriesRun]) -> String {
+    pub(crate) fn interruptions_of(&self, series: &[SeriesRun]) -> String {
         series[self.place].kept.meta.name.clone()
     }
 

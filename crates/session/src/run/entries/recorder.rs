@@ -91,7 +91,7 @@ impl EntriesRecorder {
     }
 
     /// Brings the counts up to date.
-    pub fn catch_up(&mut self) {
+    pub(crate) fn catch_up(&mut self) {
         if let EntriesSource::Tracefs(traced) = &mut self.source {
             traced.catch_up();
         }
@@ -128,7 +128,7 @@ impl EntriesRecorder {
 
     /// The findings about events that the kernel did not show to the BPF programs. Those that found
     /// no room are reported for each CPU.
-    pub fn not_seen(&self, phase: &str) -> Vec<Finding> {
+    pub(crate) fn not_seen(&self, phase: &str) -> Vec<Finding> {
         match &self.source {
             EntriesSource::Bpf(bpf) => events_not_seen(phase, 0, bpf.unseen(), 0),
             EntriesSource::Tracefs(_) => Vec::new(),

@@ -125,7 +125,7 @@ impl LoadWatch {
     }
 
     /// Completes the evidence with the total work of its processes.
-    pub fn into_evidence(mut self, files: &Root, now: MonotonicNs) -> LoadEvidence {
+    pub(crate) fn into_evidence(mut self, files: &Root, now: MonotonicNs) -> LoadEvidence {
         self.evidence.due = Nanos((now - self.due_from).ns().max(0));
         if self.evidence.ended.is_none() && self.since.is_none() && self.evidence.due < LATE {
             // The load should start at the very end.

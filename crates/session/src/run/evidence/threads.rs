@@ -21,7 +21,7 @@ pub struct ThreadWatch {
 }
 
 /// A watch for each thread of a measure, which is number `place` of the phase.
-pub fn watch_of(
+pub(crate) fn watch_of(
     place: usize,
     measure: &MeasurePlan,
     order: &MeasureConfig,
@@ -105,7 +105,7 @@ impl ThreadWatch {
     }
 
     /// Notes whether it reached its own end.
-    pub fn before_stop(&mut self, measures: &[MeasureRun]) {
+    pub(crate) fn before_stop(&mut self, measures: &[MeasureRun]) {
         self.evidence.reached_end = measures
             .get(self.measure)
             .is_some_and(|measure| measure.thread_reached_end(self.number));
@@ -113,7 +113,7 @@ impl ThreadWatch {
 
     /// Adds the settings that the thread read at its end. If the kernel refused the requested ones,
     /// those granted instead must have stayed.
-    pub fn after_end(&mut self, after: &AfterEnd) {
+    pub(crate) fn after_end(&mut self, after: &AfterEnd) {
         let Ok((scheduling, cpus)) = after else {
             let why = || {
                 Fact::Unavailable(after.as_ref().err().map_or(String::new(), ToString::to_string))
@@ -130,7 +130,7 @@ impl ThreadWatch {
         }
     }
 
-    pub fn into_evidence(self) -> ThreadEvidence {
+    pub(crate) fn into_evidence(self) -> ThreadEvidence {
         self.evidence
     }
 }

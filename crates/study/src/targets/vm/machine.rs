@@ -190,12 +190,12 @@ impl ReadyMachine {
 }
 
 /// The preemption model that a kernel command line requests.
-pub fn asked_preemption(cmdline: &str) -> Option<&str> {
+pub(crate) fn asked_preemption(cmdline: &str) -> Option<&str> {
     cmdline.split_whitespace().filter_map(|word| word.strip_prefix("preempt=")).next_back()
 }
 
 /// A preemption model in the words of the command line.
-pub fn preemption_word(model: PreemptionModel) -> String {
+pub(crate) fn preemption_word(model: PreemptionModel) -> String {
     match model {
         PreemptionModel::RealTime => "real-time".to_owned(),
         other => other.to_string(),

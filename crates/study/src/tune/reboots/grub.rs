@@ -13,7 +13,7 @@ const END: &str = "# punctual tune: end\n";
 const HEAD: &str = "# GRUB Environment Block\n";
 
 /// The directories of the configuration: Debian's and Fedora's.
-pub const DIRECTORIES: [&str; 2] = ["boot/grub", "boot/grub2"];
+pub(crate) const DIRECTORIES: [&str; 2] = ["boot/grub", "boot/grub2"];
 /// File systems that overwrite files in place, so that GRUB can write to its block (not btrfs and
 /// zfs, which copy on write).
 const PLAIN: [&str; 5] = ["ext2", "ext3", "ext4", "xfs", "vfat"];
@@ -139,7 +139,7 @@ fn entries(configuration: &str) -> Vec<&str> {
 }
 
 /// The text of custom.cfg with the entry, added or replaced.
-pub fn with_entry(custom: &str, body: &str, words: &str) -> String {
+pub(crate) fn with_entry(custom: &str, body: &str, words: &str) -> String {
     let mut entry = String::new();
     for line in body.lines() {
         entry += line;
@@ -153,7 +153,7 @@ pub fn with_entry(custom: &str, body: &str, words: &str) -> String {
 }
 
 /// The text of custom.cfg without the entry.
-pub fn without_entry(custom: &str) -> String {
+pub(crate) fn without_entry(custom: &str) -> String {
     let Some((before, rest)) = custom.split_once(BEGIN) else { return custom.to_owned() };
     let after = rest.split_once(END).map_or("", |(_, after)| after);
     format!("{before}{after}")
@@ -174,7 +174,7 @@ pub fn next_entry(environment: &str) -> Result<Option<String>, String> {
 ///
 /// # Errors
 /// The text is not an environment block, or has no room.
-pub fn with_next_entry(environment: &str, entry: Option<&str>) -> Result<String, String> {
+pub(crate) fn with_next_entry(environment: &str, entry: Option<&str>) -> Result<String, String> {
     let mut lines: Vec<String> = lines(environment)?.into_iter().map(str::to_owned).collect();
     let place = lines.iter().position(|line| line.starts_with("next_entry="));
     match (place, entry) {

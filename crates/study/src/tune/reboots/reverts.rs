@@ -102,7 +102,7 @@ impl KeptFiles {
     }
 
     #[cfg(test)]
-    pub fn with_step(self, step: Box<dyn Fn()>) -> KeptFiles {
+    pub(crate) fn with_step(self, step: Box<dyn Fn()>) -> KeptFiles {
         KeptFiles { step, ..self }
     }
 
@@ -227,7 +227,7 @@ impl KeptFiles {
     ///
     /// # Errors
     /// The entry cannot be removed.
-    pub fn remove_entry(&self, path: &str) -> Result<(), Failure> {
+    pub(crate) fn remove_entry(&self, path: &str) -> Result<(), Failure> {
         let target = self.root.join(path);
         self.remove_counted(&target)
             .map_err(|why| Failure::failed(format!("cannot remove {}: {why}", shown(&target))))

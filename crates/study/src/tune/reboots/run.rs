@@ -43,7 +43,7 @@ impl From<Failure> for RebootStop {
 ///
 /// # Errors
 /// The tuning cannot continue now; it may later.
-pub fn go_on(
+pub(crate) fn go_on(
     reboots: &mut dyn Reboots,
     directory: &TuneDirectory,
     spec: &TuningSpec,
@@ -119,7 +119,7 @@ pub fn take_back(
 ///
 /// # Errors
 /// Those of beginning the tuning.
-pub fn or_nothing(
+pub(crate) fn or_nothing(
     begun: Result<BootOutcome, Failure>,
     reboots: &mut dyn Reboots,
     place: &Path,

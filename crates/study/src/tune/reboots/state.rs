@@ -70,7 +70,7 @@ impl RebootState {
     }
 
     /// The parameter to try alone next; empty for the untouched machine.
-    pub fn next_trial(&self, spec: &TuningSpec) -> Option<Vec<String>> {
+    pub(crate) fn next_trial(&self, spec: &TuningSpec) -> Option<Vec<String>> {
         match self.trials.len() {
             0 => Some(Vec::new()),
             tried => spec.settings.get(tried - 1).map(|setting| vec![setting.name.clone()]),
@@ -78,7 +78,7 @@ impl RebootState {
     }
 
     /// The tuning with the parameters that came up alone.
-    pub fn that_came_up(&self, spec: &TuningSpec) -> TuningSpec {
+    pub(crate) fn that_came_up(&self, spec: &TuningSpec) -> TuningSpec {
         let fell = |setting: &Setting| {
             self.trials.iter().any(|trial| trial.name == setting.name && !trial.came_up)
         };
@@ -95,7 +95,7 @@ impl RebootState {
         spec
     }
 
-    pub fn fell_again(&mut self, names: &[String]) {
+    pub(crate) fn fell_again(&mut self, names: &[String]) {
         match self.fallen.iter_mut().find(|fallen| fallen.names == names) {
             Some(fallen) => fallen.times += 1,
             None => self.fallen.push(Fallen { names: names.to_vec(), times: 1 }),
@@ -103,7 +103,7 @@ impl RebootState {
     }
 
     /// Whether these parameters are not tried any more.
-    pub fn is_given_up(&self, names: &[String]) -> bool {
+    pub(crate) fn is_given_up(&self, names: &[String]) -> bool {
         self.fallen.iter().any(|fallen| fallen.names == names && fallen.times >= TRIES)
     }
 }

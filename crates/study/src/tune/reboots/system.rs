@@ -127,7 +127,7 @@ impl RootedSystem {
 
     /// The same system with another way to run commands.
     #[cfg(test)]
-    pub fn with_run(self, run: RunSystemctl) -> RootedSystem {
+    pub(crate) fn with_run(self, run: RunSystemctl) -> RootedSystem {
         RootedSystem { run, ..self }
     }
 
@@ -135,7 +135,7 @@ impl RootedSystem {
     ///
     /// # Errors
     /// The missing or doubtful files.
-    pub fn outlives_boots(&self) -> Result<(), Failure> {
+    pub(crate) fn outlives_boots(&self) -> Result<(), Failure> {
         if let Loader::Harness { .. } = self.plan.loader {
             return Ok(());
         }

@@ -11,16 +11,16 @@ use punctual_host::files::Files;
 pub const ID: &str = "punctual-tune*.conf";
 /// The beginning of its file names with any count: `punctual-tune+1.conf`,
 /// `punctual-tune+0-1.conf`, and `punctual-tune.conf` once marked good.
-pub const STEM: &str = "punctual-tune";
+pub(crate) const STEM: &str = "punctual-tune";
 pub const FILE: &str = "loader/entries/punctual-tune+1.conf";
 const ENTRIES: &str = "loader/entries";
 /// The loader's description of itself in a firmware variable: UTF-16.
 const INFO: &str = "/sys/firmware/efi/efivars/LoaderInfo-4a67b082-0a4c-41cf-b6c7-440b29bb8c4f";
 /// The mount points of the EFI partition, or that of entries.
-pub const DIRECTORIES: [&str; 3] = ["boot", "efi", "boot/efi"];
+pub(crate) const DIRECTORIES: [&str; 3] = ["boot", "efi", "boot/efi"];
 
 /// Whether systemd-boot booted this system.
-pub fn is_used(files: &dyn Files) -> bool {
+pub(crate) fn is_used(files: &dyn Files) -> bool {
     let info = files.read_bytes(INFO).unwrap_or_default();
     let plain: Vec<u8> = info.into_iter().filter(|byte| *byte != 0).collect();
     String::from_utf8_lossy(&plain).contains("systemd-boot")
@@ -72,7 +72,7 @@ fn value<'l>(line: &'l str, key: &str) -> Option<&'l str> {
 }
 
 /// The entry with additional words.
-pub fn with_words(entry: &str, words: &str) -> String {
+pub(crate) fn with_words(entry: &str, words: &str) -> String {
     let is_own = |line: &&str| {
         // Keys that sort an entry, or make it the newest of its kernels, are dropped.
         ["title", "sort-key", "version", "machine-id"].iter().all(|key| value(line, key).is_none())

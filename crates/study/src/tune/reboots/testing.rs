@@ -8,7 +8,7 @@ use punctual_core::Nanos;
 use punctual_session::exit::Failure;
 use std::cell::{Cell, RefCell};
 
-pub const BASE: &str = "BOOT_IMAGE=/vmlinuz root=/dev/sda1 ro";
+pub(crate) const BASE: &str = "BOOT_IMAGE=/vmlinuz root=/dev/sda1 ro";
 
 #[derive(Default)]
 pub struct World {
@@ -101,7 +101,7 @@ impl Reboots for &World {
 pub struct Panicked;
 
 /// Blocks of 10 s whose figure depends on the command line and the block's number.
-pub struct BootBlocks<'a> {
+pub(crate) struct BootBlocks<'a> {
     pub world: &'a World,
     /// Words, and the factor of each.
     pub effects: &'a [(&'static str, f64)],

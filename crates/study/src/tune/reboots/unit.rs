@@ -5,8 +5,8 @@ use std::path::Path;
 pub const NAME: &str = "punctual-tune.service";
 pub const UNIT: &str = "etc/systemd/system/punctual-tune.service";
 /// The link that `systemctl enable` creates.
-pub const WANTED: &str = "etc/systemd/system/multi-user.target.wants/punctual-tune.service";
-pub const WANTED_TARGET: &str = "/etc/systemd/system/punctual-tune.service";
+pub(crate) const WANTED: &str = "etc/systemd/system/multi-user.target.wants/punctual-tune.service";
+pub(crate) const WANTED_TARGET: &str = "/etc/systemd/system/punctual-tune.service";
 
 const DESCRIPTION: &str = "Description=punctual tune continues in ";
 
