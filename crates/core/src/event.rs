@@ -6,27 +6,24 @@
 mod context;
 mod coverage;
 mod group;
-mod interface;
 mod kind;
-mod named_tracepoint;
 mod names;
 mod trace_moment;
 mod tracepoint;
 
+use crate::{MonotonicNs, PerfEvent};
 pub use context::CpuContext;
 pub use coverage::{Recorded, RecordedSource};
 pub use group::Group;
-pub use interface::InterfaceName;
 pub use kind::{EventKind, Futex, PointKind, TaskState, signal};
-pub use named_tracepoint::NamedTracepoint;
 pub use names::{CallCounts, FunctionName, LineName, Names, ProbeCost, TaskName};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
 pub use trace_moment::{
     LateTimer, MomentSource, Noise, NoiseKind, TraceMoment, marker_of_cyclictest,
 };
 pub use tracepoint::{FieldKind, RecordBytes, RecordField, TracepointFormat, TracepointId};
-
-use crate::MonotonicNs;
-use serde::{Deserialize, Serialize};
 
 /// A thread, by the kernel's id in the initial PID namespace. Idle tasks are 0 on every CPU.
 #[derive(
@@ -71,4 +68,55 @@ pub struct Event {
 impl Event {
     /// Test points do not know their CPU: reading it would cost more than the point.
     pub const NO_CPU: u16 = u16::MAX;
+}
+
+/// The name of a network device, of at most 15 bytes (IFNAMSIZ). Untrusted: escape it for output.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
+pub struct InterfaceName(pub [u8; 16]);
+
+impl InterfaceName {
+    /// The name in these bytes, up to the first NUL.
+    pub fn of(bytes: &[u8]) -> InterfaceName {
+        let mut name = InterfaceName::default();
+        let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len()).min(15);
+        name.0[..end].copy_from_slice(&bytes[..end]);
+        name
+    }
+}
+
+impl fmt::Display for InterfaceName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let end = self.0.iter().position(|byte| *byte == 0).unwrap_or(self.0.len());
+        f.write_str(&String::from_utf8_lossy(&self.0[..end]))
+    }
+}
+
+/// A tracepoint, as under `events/` of tracefs.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct NamedTracepoint {
+    /// `kmem`.
+    pub group: String,
+    /// `kmalloc`.
+    pub name: String,
+}
+
+impl NamedTracepoint {
+    /// The maximum number recorded at once: each is a separate program in the kernel.
+    pub const MAX: usize = 32;
+}
+
+impl FromStr for NamedTracepoint {
+    type Err = String;
+    fn from_str(text: &str) -> Result<NamedTracepoint, String> {
+        match text.parse::<PerfEvent>() {
+            Ok(PerfEvent::Tracepoint { group, name }) => Ok(NamedTracepoint { group, name }),
+            _ => Err(format!("`{}` is not GROUP:NAME of a tracepoint", text.escape_debug())),
+        }
+    }
+}
+
+impl fmt::Display for NamedTracepoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.group, self.name)
+    }
 }

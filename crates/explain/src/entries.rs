@@ -1,17 +1,14 @@
 //! Entries into the kernel on a CPU: summed by served function and originator.
 
 mod describe;
-mod interruptions;
 pub mod stream;
 #[cfg(test)]
 mod tests;
 
 pub use describe::{EntryNames, EntryRow};
-pub use interruptions::{Interruptions, JOINED};
-
-use punctual_core::Nanos;
 use punctual_core::cycle::TaskComm;
 use punctual_core::entry::{Entry, EntryKind, Originator, Served, Via};
+use punctual_core::{MonotonicNs, Nanos};
 use std::collections::BTreeMap;
 
 /// The maximum number of rows for single threads; beyond it, threads of one name share a row.
@@ -154,5 +151,42 @@ impl EntryTable {
         let weight = |row: &EntryRow| (row.kind != EntryKind::Observer, row.total, row.entries);
         rows.sort_by_key(|row| std::cmp::Reverse(weight(row)));
         rows
+    }
+}
+
+/// The maximum distance of entries within one interruption: no event shows the path from the end of
+/// an interrupt to its softirq, or to the task that it woke.
+pub const JOINED: Nanos = Nanos(1_000);
+
+/// Joins the entries of one CPU.
+#[derive(Default)]
+pub struct Interruptions {
+    pending: Option<(MonotonicNs, MonotonicNs)>,
+}
+
+impl Interruptions {
+    /// Takes the next entry; returns the previous interruption if that has ended.
+    pub fn push(&mut self, entry: &Entry) -> Option<(MonotonicNs, MonotonicNs)> {
+        let is_task = matches!(entry.served, Served::Task { .. });
+        // Entries while another task has the CPU are within the time of that task.
+        let interrupts = match is_task {
+            true => entry.away,
+            false => !entry.away && !entry.nested && entry.over != 0,
+        };
+        if entry.further || !interrupts {
+            return None;
+        }
+        match &mut self.pending {
+            Some((begin, end)) if entry.begin <= *end + JOINED => {
+                *begin = entry.begin.min(*begin);
+                *end = entry.end.max(*end);
+                None
+            }
+            pending => pending.replace((entry.begin, entry.end)),
+        }
+    }
+
+    pub fn finish(&mut self) -> Option<(MonotonicNs, MonotonicNs)> {
+        self.pending.take()
     }
 }

@@ -15,7 +15,6 @@ mod parts;
 mod places;
 #[cfg(test)]
 mod properties;
-mod search;
 mod segment;
 mod slack;
 mod steal;
@@ -27,18 +26,17 @@ mod trace_context;
 mod waits;
 mod wakeups;
 
+use crate::gaps::Gaps;
+use crate::threads::Coverage;
 pub use cause::{Budget, Cause, CpuMode, GROUPS, device_name};
 pub use culprits::{Culprit, Ranking, rank};
 pub use irqs::is_enabled;
 pub use places::{LongestPlace, longest_place};
-pub use steal::is_long_exit;
-pub use wakeups::{Packet, ReceivedPacket, Socket, WaitKind, WakeUp, Waker};
-
-use crate::gaps::Gaps;
-use crate::threads::Coverage;
 use punctual_core::event::{Group, StackId, TraceMoment};
-use punctual_core::{Event, MonotonicNs, Nanos, Tid};
+use punctual_core::{Event, EventKind, MonotonicNs, Nanos, Tid};
+pub use steal::is_long_exit;
 use trace_context::TraceContext;
+pub use wakeups::{Packet, ReceivedPacket, Socket, WaitKind, WakeUp, Waker};
 
 /// The latency of a sample, or any interval.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -307,4 +305,22 @@ fn warnings(context: &TraceContext, explanation: &Explanation) -> Vec<Warning> {
         (faults, Warning::FaultEnds),
     ];
     all.into_iter().filter(|(holds, _)| *holds).map(|(_, warning)| warning).collect()
+}
+
+/// The span at this instant, of spans that do not overlap and are in order of time.
+pub fn covering<T>(
+    spans: &[T],
+    at: MonotonicNs,
+    ends: impl Fn(&T) -> (MonotonicNs, MonotonicNs),
+) -> Option<&T> {
+    let place = spans.partition_point(|span| ends(span).1 <= at);
+    spans.get(place).filter(|span| ends(span).0 <= at)
+}
+
+/// The task switched to by this event.
+pub(crate) fn switched_to(event: &Event) -> Option<Tid> {
+    match event.what {
+        EventKind::Switch { next, .. } => Some(next),
+        _ => None,
+    }
 }

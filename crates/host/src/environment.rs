@@ -14,13 +14,13 @@ mod kernel;
 mod machine;
 mod preemption;
 mod read;
-mod settings;
 mod topology;
 
+use crate::files::Files;
 pub use boot_list::BootList;
 pub(crate) use boot_list::ListReader;
-pub use config::{ConfigSource, KernelConfig};
 pub(crate) use config::OPTIONS;
+pub use config::{ConfigSource, KernelConfig};
 pub use counters::KernelCounters;
 pub use cpu::{CpuInfo, Frequency, IdleState, Kilohertz};
 pub use interrupts::{InterruptLine, Interrupts};
@@ -29,14 +29,11 @@ pub use machine::{
     ClockSource, Hypervisor, Machine, MachineMemory, MemorySize, RtThrottling, TscFlags,
 };
 pub use preemption::{Preemption, PreemptionModel};
-pub use settings::{KernelSettings, SETTINGS};
-pub use topology::{Cache, CpuPlace, Node, Topology};
-
-pub(crate) use read::{cpu_list, number, text};
-
-use crate::files::Files;
 use punctual_core::Fact;
+pub(crate) use read::{cpu_list, number, text};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+pub use topology::{Cache, CpuPlace, Node, Topology};
 
 /// The system of a run. Every field has a default, so that bundles of older versions can be read.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
@@ -100,6 +97,55 @@ fn idle_governor(files: &dyn Files) -> Fact<String> {
     match governor.known() {
         Some(_) => governor,
         None => text(files, "/sys/devices/system/cpu/cpuidle/current_governor_ro"),
+    }
+}
+
+/// The settings that the bundle stores and the rules judge.
+pub const SETTINGS: &[&str] = &[
+    "/proc/irq/default_smp_affinity",
+    "/proc/sys/kernel/hung_task_timeout_secs",
+    "/proc/sys/kernel/nmi_watchdog",
+    "/proc/sys/kernel/numa_balancing",
+    "/proc/sys/kernel/perf_event_paranoid",
+    "/proc/sys/kernel/printk",
+    "/proc/sys/kernel/sched_schedstats",
+    "/proc/sys/kernel/soft_watchdog",
+    "/proc/sys/kernel/stack_tracer_enabled",
+    "/proc/sys/kernel/timer_migration",
+    "/proc/sys/kernel/watchdog",
+    "/proc/sys/kernel/watchdog_cpumask",
+    "/proc/sys/vm/compact_unevictable_allowed",
+    "/proc/sys/vm/compaction_proactiveness",
+    "/proc/sys/vm/stat_interval",
+    "/sys/devices/system/cpu/cpufreq/boost",
+    "/sys/devices/system/cpu/intel_pstate/no_turbo",
+    "/sys/devices/system/cpu/smt/active",
+    "/sys/devices/system/cpu/smt/control",
+    "/sys/devices/system/machinecheck/machinecheck0/check_interval",
+    "/sys/devices/virtual/workqueue/cpumask",
+    "/sys/devices/virtual/workqueue/writeback/cpumask",
+    "/sys/kernel/mm/ksm/run",
+    "/sys/kernel/mm/transparent_hugepage/defrag",
+    "/sys/kernel/mm/transparent_hugepage/enabled",
+    "/sys/kernel/security/lockdown",
+    "/sys/module/pcie_aspm/parameters/policy",
+];
+
+/// The contents of [`SETTINGS`], by path.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct KernelSettings(pub BTreeMap<String, Fact<String>>);
+
+impl KernelSettings {
+    fn read(files: &dyn Files) -> KernelSettings {
+        KernelSettings(
+            SETTINGS.iter().map(|path| ((*path).to_owned(), text(files, path))).collect(),
+        )
+    }
+
+    /// A setting; [`Fact::NotAsked`] for a path that is not among [`SETTINGS`].
+    pub fn get(&self, path: &str) -> Fact<String> {
+        self.0.get(path).cloned().unwrap_or_default()
     }
 }
 

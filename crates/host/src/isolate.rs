@@ -13,14 +13,12 @@
 //! may run on the CPUs is listed with the reason.
 
 mod advice;
-mod affinities;
 mod cpusets;
 mod create;
 mod enter;
 mod evict;
 mod list;
 mod machine;
-mod others;
 mod pending;
 mod plan;
 mod request;
@@ -28,6 +26,10 @@ mod sampling;
 mod status;
 pub mod tweaks;
 
+use crate::files::{FileError, Files};
+use crate::journal::record::{TaskAffinity, TaskId};
+pub use crate::journal::tasks::Membership;
+use crate::journal::{self, IfChanged, Journal, JournalError, Store, UndoReport, tasks};
 pub use cpusets::Cpusets;
 pub use create::{CreateError, Partition, create};
 pub use enter::{EnterError, Entered, EnteredPartition, enter_self, move_process};
@@ -36,17 +38,13 @@ pub use list::{PartitionTask, PartitionView, list};
 pub use machine::{MachineSplit, check_rights};
 pub use pending::{JournalState, Pending, pending};
 pub use plan::{Change, IsolationPlan, PlanStep, Skipped, plan};
-pub use request::{PartitionRequest, TargetCpus, parse_cpus_on};
-pub(crate) use request::{MAX_NAME, check_name, parse_cpus};
-pub use sampling::{Activity, CpuActivity, InterruptActivity, Sampling, TaskActivity, sample};
-pub use status::{InForce, PartitionStatus, status};
-
-pub use crate::journal::tasks::Membership;
-
-use crate::files::{FileError, Files};
-use crate::journal::{self, IfChanged, JournalError, Store, UndoReport};
 use punctual_core::CpuSet;
 use punctual_core::words::suggestion;
+pub(crate) use request::{MAX_NAME, check_name, parse_cpus};
+pub use request::{PartitionRequest, TargetCpus, parse_cpus_on};
+pub use sampling::{Activity, CpuActivity, InterruptActivity, Sampling, TaskActivity, sample};
+pub use status::{InForce, PartitionStatus, status};
+use std::collections::HashSet;
 
 /// Why a partition is not made, found before anything is changed.
 #[derive(Debug, thiserror::Error)]
@@ -126,4 +124,93 @@ pub fn undo(
     journal::undo(store, files, if_changed, |saved| {
         saved.partition().is_some() || saved.begin.is_none()
     })
+}
+
+/// The tasks whose affinities are noted in the journal.
+#[derive(Default)]
+pub struct NotedAffinities {
+    known: HashSet<TaskId>,
+}
+
+impl NotedAffinities {
+    /// Notes the given threads that are not yet noted and whose affinity user space may set.
+    pub fn note(
+        &mut self,
+        files: &dyn Files,
+        journal: &mut Journal<'_>,
+        step: &str,
+        threads: &[i32],
+    ) -> Result<(), JournalError> {
+        let mut fresh = Vec::new();
+        for tid in threads {
+            // An ended task needs no note.
+            let (Ok(stat), Ok(cpus)) = (tasks::stat(files, *tid), tasks::affinity(files, *tid))
+            else {
+                continue;
+            };
+            if !stat.is_bound() && self.known.insert(stat.id) {
+                fresh.push(TaskAffinity { id: stat.id, cpus });
+            }
+        }
+        if fresh.is_empty() { Ok(()) } else { journal.note_affinities(step, fresh) }
+    }
+
+    /// Notes all threads of the system.
+    pub(crate) fn note_all(
+        &mut self,
+        files: &dyn Files,
+        journal: &mut Journal<'_>,
+        step: &str,
+    ) -> Result<Result<(), FileError>, JournalError> {
+        match tasks::all_threads(files) {
+            Ok(threads) => self.note(files, journal, step, &threads).map(Ok),
+            Err(error) => Ok(Err(error)),
+        }
+    }
+}
+
+/// A cgroup with CPUs of its own.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct OtherCpuset {
+    pub path: String,
+    pub cpus: CpuSet,
+    /// Its claim: `exclusive`, or the kind of its partition; `None` for one that shares its CPUs.
+    pub claim: Option<String>,
+}
+
+/// Every cgroup with its own CPUs, except the root.
+pub(crate) fn cpusets_of_others(
+    files: &dyn Files,
+    cpusets: &Cpusets,
+) -> Result<Vec<OtherCpuset>, Refusal> {
+    let mount = &cpusets.hierarchy.mount;
+    let cgroups = tasks::cgroups(files, mount)?.into_iter().filter(|path| path != mount);
+    Ok(cgroups.filter_map(|path| look_at(files, cpusets, path)).collect())
+}
+
+fn look_at(files: &dyn Files, cpusets: &Cpusets, path: String) -> Option<OtherCpuset> {
+    let read = |name: &str| files.read_trimmed(&cpusets.file(&path, name)).ok();
+    let cpus: CpuSet = read("cpus")?.parse().ok().filter(|cpus: &CpuSet| !cpus.is_empty())?;
+    let claim = if cpusets.is_v1() {
+        read("cpu_exclusive").filter(|flag| flag == "1").map(|_| "exclusive".to_owned())
+    } else {
+        // `member`, or `root`, `isolated`, or one of these with `invalid (why)`.
+        read("cpus.partition").filter(|kind| kind != "member" && !kind.contains("invalid"))
+    };
+    Some(OtherCpuset { path, cpus, claim })
+}
+
+/// Refuses CPUs that another cpuset has claimed.
+pub(crate) fn check_overlap(
+    files: &dyn Files,
+    cpusets: &Cpusets,
+    rt: &CpuSet,
+) -> Result<(), Refusal> {
+    for other in cpusets_of_others(files, cpusets)? {
+        let shared = other.cpus.intersection(rt);
+        if let (Some(claim), false) = (other.claim, shared.is_empty()) {
+            return Err(Refusal::Overlap { cpus: shared, path: other.path, claim });
+        }
+    }
+    Ok(())
 }

@@ -14,7 +14,6 @@ pub mod agent;
 mod binary;
 mod client;
 mod destination;
-mod error;
 mod files;
 mod follow;
 mod staging;
@@ -23,7 +22,56 @@ mod wire;
 
 pub use client::{Connection, RemoteSystem};
 pub use destination::Destination;
-pub use error::{ErrorPlace, SshError};
 pub(crate) use files::digest_of;
 pub use follow::{RemoteEnd, RemoteJob, RemoteResult, RemoteWatch, Timeouts, resume, run};
 pub use staging::{Leftover, clean, leftovers};
+use std::path::Path;
+use std::{fmt, io};
+
+/// The place of an error: decides whether to retry, and the exit code.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ErrorPlace {
+    /// The request is impossible: an invalid host name, an unsuitable binary.
+    Request,
+    /// This system has no ssh; tests skip on this error only.
+    NoClient,
+    /// The host's key is unknown, or not the known one.
+    HostKey,
+    /// The host refuses the authentication.
+    Denied,
+    /// The host does not answer.
+    Unreachable,
+    /// The other system answered before, and no longer does.
+    Lost,
+    /// The run no longer exists on the other system.
+    Gone,
+    /// The other system refuses: no space, no place for programs, not Linux.
+    Remote,
+    /// This system refuses: no space for the bundle.
+    Local,
+}
+
+/// An error with all information for the user, in words.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{message}")]
+pub struct SshError {
+    pub trouble: ErrorPlace,
+    /// Place, cause and remedy; may contain words of the other system.
+    pub message: String,
+}
+
+impl SshError {
+    pub(crate) fn new(trouble: ErrorPlace, message: impl fmt::Display) -> SshError {
+        SshError { trouble, message: message.to_string() }
+    }
+    /// For `map_err`: a file operation on this system.
+    pub(crate) fn local(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> SshError {
+        move |why| {
+            SshError::new(ErrorPlace::Local, format!("cannot {action} {}: {why}", path.display()))
+        }
+    }
+    /// Whether the trouble may resolve by itself.
+    pub(crate) fn is_passing(&self) -> bool {
+        matches!(self.trouble, ErrorPlace::Unreachable | ErrorPlace::Lost)
+    }
+}

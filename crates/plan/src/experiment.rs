@@ -6,13 +6,16 @@ mod explain;
 mod load;
 mod measure;
 mod partition;
-mod published;
 mod record;
 mod settings;
 
-pub use crate::kinds::TimerSpec;
-pub use crate::kinds::WorkloadSpec;
+use crate::form::{SectionKey, text};
+pub use crate::kinds::{TimerSpec, WorkloadSpec};
+use crate::problem::Problem;
+use crate::section::{FileSection, section};
 pub use crate::target::TargetSpec;
+use crate::text::{SourceFormat, SourceText};
+use crate::values;
 pub(crate) use explain::ExplainResolved;
 pub use explain::{ExplainPlan, ExplainSpec};
 pub(crate) use load::LoadResolved;
@@ -21,16 +24,11 @@ pub(crate) use measure::MeasureResolved;
 pub use measure::{HistogramSpec, MeasurePlan, MeasureSpec, SystressFile, SystressSpec};
 pub(crate) use partition::PartitionResolved;
 pub use partition::{PartitionPlan, PartitionSpec};
-pub use published::{PublishedSpec, ResultSpec};
+use punctual_core::Term;
 pub(crate) use record::RecordResolved;
 pub use record::{RecordPlan, RecordSpec};
 pub(crate) use settings::SettingsResolved;
 pub use settings::{Plan, Settings};
-
-use crate::form::SectionKey;
-use crate::problem::Problem;
-use crate::section::FileSection;
-use crate::text::{SourceFormat, SourceText};
 use std::sync::Arc;
 
 /// A whole file, from [`crate::load()`].
@@ -86,4 +84,42 @@ pub fn sections() -> Vec<SectionKeys> {
         ("[[phase]]", PhaseSpec::keys()),
     ];
     all.into_iter().map(|(header, keys)| SectionKeys { header, keys }).collect()
+}
+
+section! {
+    /// Published results of this experiment.
+    PublishedSpec {
+        /// Who published it, and for which system.
+        key source: String,
+            text("TEXT", values::remark),
+            [needed "the source of this result is missing", "write `source = \"who, which \
+             system\"`"];
+        /// Each published result.
+        sections result: ResultSpec, "`[[published.result]]`", [];
+    }
+}
+
+section! {
+    /// One published result.
+    ResultSpec {
+        /// A description of the value.
+        key what: String,
+            text("TEXT", values::remark),
+            [needed "this result does not name what it is of", "write `what = \"…\"`"];
+        /// As it was published, with its unit.
+        key value: String,
+            text("TEXT", values::remark),
+            [needed "the published value is missing", "write `value = \"1,000 to 3,000 µs\"`"];
+        /// Where the same figure is found in this run, as `"writes/open: p99"`: a measure or a
+        /// series, a colon, and a figure of a series (as in `require`) or one that the measure
+        /// states, like `futex-calls-round`. A `*` stands for any part of a series' name;
+        /// `@`*PHASE* after it names the phase if it was measured in several. For several series:
+        /// the smallest minimum, the largest maximum, the mean of all samples, the sum of counts,
+        /// the median of other figures.
+        key here: Term, text("FIGURE", values::term), ["none"];
+        /// The trend that must be reproduced on any machine: two figures, or a figure and a number,
+        /// with `<`, `<=`, `>`, `>=` or `~` (within a tenth of) between them, as `"forces/whole:
+        /// p50 > 2 * writes/whole: p50"`.
+        key shape: String, text("TEXT", values::shape), ["none"];
+    }
 }

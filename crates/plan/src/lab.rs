@@ -17,8 +17,8 @@ pub use axis::{Axis, AxisValue, CellSelection};
 pub use cells::{CellError, LabCell};
 pub use change::with_command_line;
 pub use published::{PublishedRowSpec, PublishedTable};
-pub use seeds::Seeds;
 pub(crate) use seeds::MAX_SEEDS;
+pub use seeds::Seeds;
 
 use crate::context::LoadOptions;
 use crate::experiment::SectionKeys;

@@ -6,7 +6,6 @@ pub mod calibration;
 mod context;
 mod describe;
 mod escape;
-mod estimate;
 pub mod experiment;
 mod form;
 mod kind;

@@ -73,7 +73,8 @@ pub(crate) const MAX_COMMAND_BYTES: usize = 32 << 10;
 pub(crate) const MAX_PATH_BYTES: usize = 4_095;
 /// The kernel's default limits of the period of SCHED_DEADLINE: sched_deadline_period_{min,max}_us
 /// in /proc/sys/kernel (kernel/sched/deadline.c).
-pub(crate) const DEADLINE_PERIODS: (Nanos, Nanos) = (Nanos::from_micros(100), Nanos::from_micros(1 << 22));
+pub(crate) const DEADLINE_PERIODS: (Nanos, Nanos) =
+    (Nanos::from_micros(100), Nanos::from_micros(1 << 22));
 /// CPUs of a virtual machine.
 pub(crate) const MAX_VM_CPUS: u64 = 64;
 /// The minimum memory of a virtual machine: below it, no kernel with punctual in its initramfs

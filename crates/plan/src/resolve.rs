@@ -2,7 +2,6 @@
 //! everything that can be checked before the run.
 
 mod cpus;
-mod entries;
 mod explain;
 mod frames;
 mod loads;

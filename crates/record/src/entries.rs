@@ -11,20 +11,20 @@
 //! The programs run on all CPUs; nothing of this process runs on the chosen ones. It needs BPF and
 //! BTF.
 
-mod counts;
 mod record;
 mod traced;
-
-pub use traced::TracedEntries;
 
 use crate::bpf::{Attach, BpfObject, BufferSizes, Buffers, LoadError, borrowed, slots, sys};
 use crate::start_error::StartError;
 use crate::wire::layout as wire;
+use crate::wire::layout::{Own, OwnKey};
 use aya_obj::btf::Btf;
-use punctual_core::entry::{Entry, EntryCounts, KernelFunctions, OwnCount, Vector};
+use punctual_core::cycle::TaskComm;
+use punctual_core::entry::{Entry, EntryCounts, KernelFunctions, OwnCount, OwnEntry, Vector};
 use punctual_core::{CpuSet, Finding, Severity};
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
+pub use traced::TracedEntries;
 
 static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/cpus.bpf.o.z"));
 const BACKEND: &str = "BPF (BTF tracepoints)";
@@ -242,12 +242,12 @@ impl EntryRecorder {
         let mut bytes = vec![0; self.object.value_size("cpus")];
         let slot = self.slot(cpu)?;
         sys::look_up(self.object.map("cpus").ok()?, &slot.to_ne_bytes(), &mut bytes).ok()?;
-        counts::read(&bytes)
+        read(&bytes)
     }
 
     /// The actions of tasks themselves on the chosen CPUs.
     pub fn own(&self) -> Vec<OwnCount> {
-        self.object.map("own").map(counts::own).unwrap_or_default()
+        self.object.map("own").map(own).unwrap_or_default()
     }
 }
 
@@ -255,6 +255,42 @@ fn not_shown(what: &str, names: &[&str]) -> Finding {
     let message = format!("this kernel does not show {what}: it has no {}", names.join(", "));
     Finding::new("originator-not-shown", Severity::Note, "cpus", message)
         .remedy("Linux 6.5 and later have all events of IPIs")
+}
+
+/// Reads the last part of `struct cpu`.
+fn read(cpu: &[u8]) -> Option<EntryCounts> {
+    let counts = wire::EntryCounts::read(cpu.last_chunk::<{ wire::EntryCounts::SIZE }>()?);
+    Some(EntryCounts {
+        vectors: counts.vectors,
+        irqs: counts.irqs,
+        shootdowns: counts.shootdowns,
+        own_lost: counts.own_lost,
+    })
+}
+
+fn own(map: &OwnedFd) -> Vec<OwnCount> {
+    let (mut all, mut key) = (Vec::new(), None::<[u8; OwnKey::SIZE]>);
+    loop {
+        let mut next = [0; OwnKey::SIZE];
+        let before = key.as_ref().map(|key| key.as_slice());
+        if sys::next_key(map, before, &mut next).is_err() {
+            return all;
+        }
+        let mut value = [0; Own::SIZE];
+        if sys::look_up(map, &next, &mut value).is_ok() {
+            all.push(one(OwnKey::read(&next), Own::read(&value)));
+        }
+        key = Some(next);
+    }
+}
+
+fn one(key: OwnKey, own: Own) -> OwnCount {
+    let what = match u64::from(key.what) {
+        wire::OWN_FAULT_USER => OwnEntry::UserFault,
+        wire::OWN_FAULT_KERNEL => OwnEntry::KernelFault,
+        number => OwnEntry::SystemCall((number < wire::MAX_SYSCALLS).then_some(key.what)),
+    };
+    OwnCount { cpu: key.cpu, tid: key.tid, name: TaskComm(own.comm), what, count: own.count }
 }
 
 #[cfg(test)]

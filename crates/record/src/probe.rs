@@ -7,9 +7,6 @@
 
 pub mod cost;
 mod empty;
-mod own;
-
-pub use own::OwnProbe;
 
 use crate::bpf::uprobe::{ProbePlace, ProbePosition, ProbeScope};
 use crate::bpf::{Attach, BpfObject, BufferSizes, Buffers, LoadError, borrowed, slots, sys};
@@ -18,6 +15,7 @@ use crate::start_error::StartError;
 use crate::symbols::lines::SourceLine;
 use crate::symbols::{Function, Site};
 use aya_obj::btf::Btf;
+use empty::Empty;
 use punctual_core::CpuSet;
 use punctual_core::event::{CallCounts, FunctionName, LineName, RecordedSource};
 use punctual_sys::clock;
@@ -264,6 +262,51 @@ pub fn line_names(lines: &[SourceLine]) -> Vec<LineName> {
 
 /// `struct count` of `bpf/probe.bpf.c`.
 const COUNT_BYTES: usize = 48;
+
+/// Active while it lives.
+pub struct OwnProbe {
+    probes: Probes,
+    empty: Empty,
+}
+
+impl OwnProbe {
+    /// Places a probe on entry and return of the function with the cheapest probe.
+    pub fn start(cpus: &CpuSet) -> Result<OwnProbe, StartError> {
+        let none =
+            || StartError::Request("there is no function to probe on this architecture".into());
+        let empty = *empty::all().first().ok_or_else(none)?;
+        let request = ProbeRequest {
+            whose: ProbedProcesses::Process(std::process::id()),
+            argument: None,
+            buffer: 1 << 20,
+        };
+        Ok(OwnProbe { probes: Probes::start(&[cost::place(&empty)?], &[], cpus, request)?, empty })
+    }
+
+    /// The first instruction of the function, which determines the cost: see
+    /// [`crate::symbols::Site`].
+    pub fn site(&self) -> String {
+        self.empty.site.to_string()
+    }
+
+    /// Hits the probe.
+    #[inline(always)]
+    pub fn hit(&self) {
+        // SAFETY: the functions of `empty` take nothing, return nothing and keep all registers but
+        // eax, as the C calling convention allows.
+        unsafe { (self.empty.call)() };
+    }
+
+    /// Discards the records, to free space.
+    pub fn drain(&mut self) {
+        self.probes.drain(&mut |_, _| {});
+    }
+
+    /// The number of calls counted by the kernel so far.
+    pub fn counted(&self) -> u64 {
+        self.probes.counts().iter().map(|count| count.entered).sum()
+    }
+}
 
 #[cfg(test)]
 mod tests;

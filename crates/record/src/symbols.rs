@@ -5,29 +5,27 @@
 //! looked up in the symbol tables of ELF files: the program's own, those of its libraries, and the
 //! separate debug files of distributions.
 
-mod demangle;
 mod kernel;
 pub mod lines;
 mod object;
 mod place;
-mod site;
 mod spec;
 #[cfg(feature = "lines")]
 mod tables;
 
 pub use kernel::{is_of_kernel, resolve_in_kernel};
 pub use object::{ElfObject, Function, executable};
-pub use place::{FunctionNames, Mappings, SourceFrame, SymbolPlace};
-pub use site::Site;
-pub use spec::FunctionSpec;
 #[cfg(feature = "lines")]
-pub(crate) use {
-    place::{FileIdentity, ProcessMapping},
-    tables::Tables,
-};
-
+pub(crate) use place::FileIdentity;
+#[cfg(feature = "lines")]
+pub(crate) use place::ProcessMapping;
+pub use place::{FunctionNames, Mappings, SourceFrame, SymbolPlace};
 use punctual_core::words;
+pub use spec::FunctionSpec;
+use std::fmt;
 use std::path::{Path, PathBuf};
+#[cfg(feature = "lines")]
+pub(crate) use tables::Tables;
 
 /// The maximum number of functions per request: each costs a probe.
 const FUNCTIONS_MAX: usize = 4_096;
@@ -221,6 +219,80 @@ fn hint(spec: &FunctionSpec, searched: &[&(PathBuf, ElfObject)]) -> String {
 
 fn short(path: &Path) -> String {
     path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
+}
+
+/// The demangled name of a symbol, and the same without parameters.
+///
+/// C++ by the Itanium ABI, Rust by its legacy and v0 schemes (without the hash of the legacy one);
+/// anything else is unchanged.
+pub(crate) fn demangle(symbol: &str) -> (String, String) {
+    // A version (`fopen@@GLIBC_2.2.5`) belongs to the linker.
+    let symbol = symbol.split('@').next().unwrap_or(symbol);
+    if let Ok(rust) = rustc_demangle::try_demangle(symbol) {
+        let name = format!("{rust:#}");
+        return (name.clone(), name);
+    }
+    if symbol.starts_with("_Z")
+        && let Ok(cpp) = cpp_demangle::Symbol::new(symbol)
+        && let Ok(name) = cpp.demangle()
+    {
+        let bare = cpp_demangle::DemangleOptions::new().no_params().no_return_type();
+        let bare = cpp.demangle_with_options(&bare).unwrap_or_else(|_| name.clone());
+        return (name, bare);
+    }
+    (symbol.to_owned(), symbol.to_owned())
+}
+
+/// The kernel's way of executing the instruction under a probe (arch/x86/kernel/uprobes.c,
+/// arch/arm64/kernel/probes/).
+///
+/// An instruction that it cannot emulate is copied and single-stepped out of line, which takes a
+/// second exception: several times the cost of the others.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Site {
+    /// A five-byte nop: since Linux 6.18 it becomes a call, without an exception.
+    Nop5,
+    /// `push` of a register: emulated.
+    Push,
+    /// A nop, jump or call: emulated.
+    Branch,
+    /// Anything else: single-stepped out of line.
+    SingleStep,
+    /// A kernel function.
+    Kernel,
+    /// An architecture that is not supported.
+    Unknown,
+}
+
+const EM_X86_64: u16 = 62;
+
+impl Site {
+    /// Decodes it from the instruction's bytes.
+    pub fn of(machine: u16, code: &[u8]) -> Site {
+        if machine != EM_X86_64 {
+            return Site::Unknown;
+        }
+        match code {
+            // nopl 0x0(%rax,%rax,1)
+            [0x0f, 0x1f, 0x44, 0x00, 0x00, ..] => Site::Nop5,
+            [0x50..=0x57, ..] | [0x41, 0x50..=0x57, ..] => Site::Push,
+            [0x90 | 0xe8 | 0xe9 | 0xeb | 0x70..=0x7f, ..] | [0x0f, 0x80..=0x8f, ..] => Site::Branch,
+            _ => Site::SingleStep,
+        }
+    }
+}
+
+impl fmt::Display for Site {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Site::Nop5 => "nop5",
+            Site::Push => "push",
+            Site::Branch => "branch",
+            Site::SingleStep => "single-stepped",
+            Site::Kernel => "kprobe",
+            Site::Unknown => "",
+        })
+    }
 }
 
 #[cfg(test)]

@@ -6,7 +6,6 @@ mod cyclictest;
 mod explained;
 #[cfg(feature = "parquet")]
 pub mod fleet;
-mod folded;
 mod gnuplot;
 mod hdr;
 mod json;
@@ -25,8 +24,8 @@ use punctual_bundle::{Bundle, BundleError, Series, Timebase};
 use punctual_core::event::{Event, Names, Recorded};
 use std::io::{self, Write};
 
+pub use explained::exact_folded;
 pub use explained::export_explained;
-pub use folded::exact_folded;
 pub(crate) use junit::write_gates as write_junit_of_gates;
 pub use junit_hunt::write as write_junit_of_hunt;
 pub use junit_lab::write as write_junit_of_lab;

@@ -5,20 +5,22 @@ mod intervals;
 mod moments;
 mod recording;
 mod request;
-mod sample;
 mod windows;
-
-pub use moments::threads;
-pub(crate) use moments::TRACE_PHASE;
-pub use request::{TraceInstant, Wanted};
 
 use crate::exit::Failure;
 use crate::playback;
+pub(crate) use moments::TRACE_PHASE;
+pub use moments::threads;
 use punctual_bundle::Bundle;
 use punctual_bundle::summary::{SeriesSummary, Summary};
-use punctual_explain::Explanations;
+use punctual_core::{CpuSet, Event};
 use punctual_explain::answer::{Deciding, deciding, is_same_thread, stand_ins};
+use punctual_explain::explain::{LatencyInterval, explain};
+use punctual_explain::gaps::Gaps;
+use punctual_explain::threads::Coverage;
+use punctual_explain::{Explained, Explanations};
 use request::is_called;
+pub use request::{TraceInstant, Wanted};
 
 /// Explains the requested samples of a bundle.
 ///
@@ -150,6 +152,20 @@ pub fn of_answer(bundle: &Bundle, summary: &Summary) -> Option<Explanations> {
         return None;
     }
     open(bundle, &Wanted { series: names, ..Wanted::default() }).ok()
+}
+
+/// Explains a sample by the events around it, in the order of time. `gaps`: the recording's losses.
+pub(crate) fn explain_sample(
+    phase: &str,
+    series: &str,
+    late: LatencyInterval,
+    events: Vec<Event>,
+    left_out: CpuSet,
+    coverage: &Coverage,
+) -> Explained {
+    let gaps = Gaps::of(events.iter().copied());
+    let explanation = explain(late, &events, coverage, &gaps);
+    Explained { phase: phase.to_owned(), series: series.to_owned(), explanation, events, left_out }
 }
 
 #[cfg(test)]

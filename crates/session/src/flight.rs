@@ -10,18 +10,16 @@ mod pacer;
 mod pending;
 mod steal;
 mod watch;
-mod watched;
 mod worst_set;
-
-pub use watched::{SampleTask, WatchedSeries};
 
 use crate::exit::Failure;
 use pacer::Pacer;
 use pending::PendingWindows;
-use punctual_bundle::windows::{KeptRule, WindowsDocument};
+use punctual_bundle::windows::{KeptRule, Waited, WindowsDocument};
 use punctual_bundle::{BundleError, WindowsWriter};
-use punctual_core::event::{Names, Recorded};
-use punctual_core::{Bytes, CpuSet, Fact, Finding, Sample, Severity};
+use punctual_core::event::{Names, Recorded, Tid};
+use punctual_core::{Bytes, Clock, CpuSet, Fact, Finding, Sample, Severity};
+use punctual_measure::ring::SnapshotReader;
 use punctual_plan::ExplainPlan;
 use punctual_record::{
     AttachedPrograms, RecordMode, Recorder, Request, StartError, kernel_symbols,
@@ -219,4 +217,30 @@ fn start_recorder(request: Request) -> Result<Recorder, Failure> {
             "{NOT_EXPLAINED}{why}\nto measure without explanations, remove --explain or [explain]"
         )),
     })
+}
+
+/// The task of a sample.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SampleTask {
+    /// The same thread, always.
+    Thread(Tid),
+    /// The task that took its end: it ran on its CPU then. Tasks of a ring take turns; a process
+    /// that allocates may be a new one each round.
+    RunsAtEnd,
+}
+
+/// A series whose samples are polled.
+pub struct WatchedSeries {
+    pub phase: String,
+    pub series: String,
+    pub whose: SampleTask,
+    /// The clock of its samples.
+    pub clock: Clock,
+    /// The meaning of a sample's start.
+    pub waited: Waited,
+    /// The affinity of its thread.
+    pub cpus: CpuSet,
+    /// The samples one by one; `None` if they are only counted, and the worst arrive through
+    /// `Flight::add_worst`.
+    pub snapshot_reader: Option<SnapshotReader>,
 }

@@ -4,15 +4,14 @@
 //! is shown with the activity at that time.
 
 mod blocks;
-mod samples;
 
 use crate::exit::Failure;
 use punctual_bundle::intervals::OccupancyDocument;
 use punctual_bundle::summary::RecordingSummary;
-use punctual_bundle::{Bundle, RecordingReader};
-use punctual_core::MonotonicNs;
-use punctual_core::event::{Group, Names, Recorded};
+use punctual_bundle::{Bundle, RecordingReader, Series};
+use punctual_core::event::{Event, EventKind, Group, Names, Recorded, Tid};
 use punctual_core::merge::{Batches, Merge};
+use punctual_core::{Clock, MonotonicNs};
 use punctual_explain::EventCounts;
 use punctual_explain::gaps::Gaps;
 use punctual_explain::occupancy::Occupancy;
@@ -120,6 +119,49 @@ impl<'b> OpenedRecording<'b> {
     /// The events from `from` to `to`, both included; blocks without any of them are not read.
     pub fn window(&self, from: MonotonicNs, to: MonotonicNs) -> EventStream<'b> {
         let kernel = blocks::sources(self.recording, from, to);
-        Merge::new(kernel.chain(samples::sources(self.bundle, from, to)))
+        Merge::new(kernel.chain(sources(self.bundle, from, to)))
+    }
+}
+
+/// A source for each series with samples on CLOCK_MONOTONIC, numbered as in the bundle.
+pub fn sources<'b>(
+    bundle: &'b Bundle,
+    from: MonotonicNs,
+    to: MonotonicNs,
+) -> impl Iterator<Item = Box<dyn Batches + 'b>> {
+    let numbered = bundle
+        .series()
+        .enumerate()
+        .filter(|(_, (_, series))| series.meta.clock == Clock::Monotonic);
+    numbered.map(move |(number, (_, series))| {
+        Box::new(RecordedSamples { series: Some(series), number: number as u32, from, to })
+            as Box<dyn Batches + 'b>
+    })
+}
+
+struct RecordedSamples<'b> {
+    series: Option<&'b Series>,
+    number: u32,
+    from: MonotonicNs,
+    to: MonotonicNs,
+}
+
+impl Batches for RecordedSamples<'_> {
+    fn next_batch(&mut self, events: &mut Vec<Event>) -> bool {
+        // Unreadable samples are reported where they are shown.
+        let Some((series, log)) =
+            self.series.take().and_then(|series| Some((series, series.log().ok()?)))
+        else {
+            return false;
+        };
+        let tid = Tid(series.meta.tid.and_then(|tid| u32::try_from(tid).ok()).unwrap_or_default());
+        let marks = log.samples.iter().map(|sample| Event {
+            at: MonotonicNs(sample.woke.0),
+            cpu: u16::try_from(sample.cpu).unwrap_or(Event::NO_CPU),
+            tid,
+            what: EventKind::Sample { series: self.number, due: MonotonicNs(sample.due.0) },
+        });
+        events.extend(marks.filter(|mark| (self.from..=self.to).contains(&mark.at)));
+        false
     }
 }

@@ -6,21 +6,20 @@
 mod drain;
 mod points;
 mod probing;
-mod progress;
 mod request;
 mod sink;
 mod sources;
 
 use crate::exit::Failure;
 use drain::Drain;
-pub use progress::{RecordingProgress, RecordingResult};
+use punctual_core::event::Recorded;
 use punctual_core::{CpuSet, Finding, Policy, Priority};
 use punctual_record::AttachedPrograms;
 use punctual_sys::attributes::{self, Scheduling};
 pub use request::{BUFFER, KernelEvents, RecordingWanted, WantedProbes, events};
 pub(crate) use sources::Sources;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 
@@ -125,4 +124,25 @@ fn hasten() {
     let early = Scheduling { nice: -20, ..Scheduling::new(Policy::Other, None) };
     let _ =
         attributes::set_scheduling(0, &least).or_else(|_| attributes::set_scheduling(0, &early));
+}
+
+/// The state of a recording.
+#[derive(Debug, Default)]
+pub struct RecordingProgress {
+    /// Kernel events and test points so far.
+    pub events: AtomicU64,
+    pub lost: AtomicU64,
+    pub bytes: AtomicU64,
+    /// Whether recording has ended by itself: its bound is reached, the disk is full, something
+    /// failed.
+    pub ended: AtomicBool,
+}
+
+/// The result of a recording.
+#[derive(Debug)]
+pub struct RecordingResult {
+    /// The recorded extent and the losses.
+    pub recorded: Recorded,
+    /// The error that prevented a write.
+    pub trouble: Option<String>,
 }

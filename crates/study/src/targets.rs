@@ -7,19 +7,17 @@
 //! `remote.output`, and ends with a function of `returned`, even if the result is incomplete or
 //! missing. Messages and files beside the bundle are the command's, the same for all.
 
-mod output;
 mod remote;
 mod returned;
 pub mod ssh;
-mod time;
 pub mod vm;
 
-pub use output::{check_output, parent};
-pub use remote::{NO_REPEATS, NOT_EXACT, RemoteRun, Returned};
-pub use time::timebase;
-
-use punctual_plan::TargetPlan;
+use punctual_bundle::Timebase;
+use punctual_plan::{Acceleration, TargetPlan};
 use punctual_session::exit::Failure;
+use punctual_session::messages::shown;
+pub use remote::{NO_REPEATS, NOT_EXACT, RemoteRun, Returned};
+use std::path::Path;
 
 /// Runs an experiment on a target other than this process.
 ///
@@ -33,5 +31,33 @@ pub fn run(target: &TargetPlan, remote: &RemoteRun) -> Result<Returned, Failure>
         TargetPlan::Vm(plan) => vm::carry_out(plan, remote),
         TargetPlan::Ssh(plan) => ssh::carry_out(plan, remote),
         TargetPlan::Host => Err(Failure::refused("the host is not a remote target")),
+    }
+}
+
+/// Checks that the bundle can be created, before anything is started.
+pub fn check_output(output: &Path) -> Result<(), Failure> {
+    let shown = shown(output);
+    if output.symlink_metadata().is_ok() {
+        let message =
+            format!("{shown} exists already: choose another directory with --output, or move it");
+        return Err(Failure::refused(message));
+    }
+    let parent = parent(output);
+    let access = rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK;
+    rustix::fs::access(parent, access)
+        .map_err(|why| Failure::refused(format!("cannot create {shown}: {why}")))
+}
+
+/// The parent directory of a path.
+pub fn parent(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// The time base of such a machine's figures.
+pub fn timebase(accel: Acceleration) -> Timebase {
+    match accel {
+        Acceleration::VirtualTime => Timebase::Virtual,
+        Acceleration::Tcg => Timebase::Emulated,
+        Acceleration::Kvm => Timebase::Guest,
     }
 }

@@ -1,6 +1,7 @@
 //! The clock of a trace.
 
 use punctual_core::Nanos;
+use punctual_core::event::{CpuContext, Tid};
 
 /// The relation of a trace's clock to CLOCK_MONOTONIC, on which timers are programmed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -25,4 +26,18 @@ pub struct TraceClock {
     pub relation: ClockRelation,
     /// The resolution of instants in the file: 1 ns, or 1 µs in most text.
     pub resolution: Nanos,
+}
+
+/// When and where a record was made.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Head {
+    /// In nanoseconds of the trace's clock.
+    pub(crate) at: i64,
+    pub(crate) cpu: u16,
+    /// As the record has it: `None` where the task is not known.
+    pub(crate) tid: Option<Tid>,
+    /// What its header shows of the CPU, where it has that.
+    pub(crate) context: Option<CpuContext>,
+    /// The kernel function that it names; 0: none.
+    pub(crate) site: u64,
 }

@@ -10,7 +10,6 @@ mod lexer;
 mod metadata;
 mod names;
 mod parse;
-mod scope;
 mod stream;
 mod text;
 mod types;
@@ -24,9 +23,9 @@ use event::CtfMachine;
 use punctual_core::event::Event;
 use punctual_core::{Finding, Severity};
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use std::collections::{BTreeMap, BinaryHeap, HashMap, VecDeque};
 use stream::CtfStream;
-use types::Metadata;
+use types::{CtfType, Metadata};
 
 pub(crate) const FORMAT: Format = Format {
     word: "CTF",
@@ -229,5 +228,34 @@ impl FormatReader for CtfReader {
     fn distance(&self) -> Option<i64> {
         let clock = self.metadata.clock.as_ref()?;
         (self.is_of_lttng() && clock.name == "monotonic").then_some(0)
+    }
+}
+
+#[derive(Debug)]
+struct CtfScopes(Vec<HashMap<String, CtfType>>);
+
+impl Default for CtfScopes {
+    fn default() -> CtfScopes {
+        CtfScopes(vec![HashMap::new()])
+    }
+}
+
+impl CtfScopes {
+    fn open(&mut self) {
+        self.0.push(HashMap::new());
+    }
+
+    fn close(&mut self) {
+        self.0.pop();
+    }
+
+    fn add(&mut self, name: String, declared: CtfType) {
+        if let Some(scope) = self.0.last_mut() {
+            scope.insert(name, declared);
+        }
+    }
+
+    fn find(&self, name: &str) -> Option<CtfType> {
+        self.0.iter().rev().find_map(|scope| scope.get(name)).cloned()
     }
 }

@@ -1,12 +1,12 @@
 //! Converts records of any format to events, names and counts.
 
 use crate::bytes::until_nul;
+pub(crate) use crate::clock::Head;
 use crate::facts::TracepointCount;
 use crate::graph::Graph;
 use crate::marks::MomentMarks;
 use crate::meaning::{FieldEncoding, Meaning, Values, futex, tid, vector_name};
 use crate::quick::IdMap;
-pub(crate) use crate::stamp::Head;
 use crate::symbols::Symbols;
 use crate::syscall::{NumberedCalls, TracedSyscall};
 use punctual_core::event::{

@@ -31,7 +31,6 @@ mod reader;
 mod recognize;
 mod reorder;
 mod rounds;
-mod stamp;
 mod symbols;
 mod syscall;
 mod task_state;

@@ -1,8 +1,8 @@
 //! The moments that a trace points at: marks of cyclictest, samples of the osnoise, timerlat and
 //! hwlat tracers, heads of the latency tracers.
 
+use crate::clock::Head;
 use crate::meaning::{Meaning, Values, tid};
-use crate::stamp::Head;
 use punctual_core::event::{
     LateTimer, MomentSource, Noise, NoiseKind, Tid, TraceMoment, marker_of_cyclictest,
 };

@@ -1,10 +1,10 @@
 //! The cause of a piece of a thread's time, from the state at one of its instants.
 
 use super::irqs::{self, InterruptState};
-use super::search::switched_to;
 use super::segment::Segment;
 use super::slack::has_slack;
 use super::stops::{stop, stopped_by};
+use super::switched_to;
 use super::thread_timeline::ThreadTimeline;
 use super::trace_context::TraceContext;
 use super::wakeups::sender;

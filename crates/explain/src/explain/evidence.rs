@@ -3,8 +3,8 @@
 use super::Cause;
 use super::classify;
 use super::irqs::InterruptState;
-use super::search::switched_to;
 use super::segment::Segment;
+use super::switched_to;
 use super::thread_timeline::ThreadTimeline;
 use super::trace_context::TraceContext;
 use super::{slack, stops};

@@ -1,6 +1,6 @@
 //! Whether a CPU took interrupts while one of its timers was late.
 
-use super::search::switched_to;
+use super::switched_to;
 use super::trace_context::TraceContext;
 use punctual_core::event::CpuContext;
 use punctual_core::{Event, EventKind, MonotonicNs, Tid};

@@ -58,8 +58,7 @@ fn check_parts(parts: &[Part], events: &[Event]) {
 /// Whether events of the kind that a cause claims are among its evidence.
 fn proven(cause: Cause, evidence: &[&Event]) -> bool {
     let has = |is: &dyn Fn(&Event) -> bool| evidence.iter().any(|event| is(event));
-    let ran =
-        |tid: Tid| has(&|event| event.tid == tid || super::search::switched_to(event) == Some(tid));
+    let ran = |tid: Tid| has(&|event| event.tid == tid || super::switched_to(event) == Some(tid));
     match cause {
         Cause::Interrupt(what) => has(&|event| match (event.what, what) {
             (EventKind::IrqEntry { irq } | EventKind::IrqExit { irq, .. }, Interrupt::Hard(of)) => {
@@ -98,7 +97,7 @@ fn proven(cause: Cause, evidence: &[&Event]) -> bool {
             _ => false,
         }),
         Cause::Steal => has(&|event| matches!(event.what, EventKind::HrtimerExpireEntry { .. })),
-        Cause::Switch => has(&|event| super::search::switched_to(event).is_some()),
+        Cause::Switch => has(&|event| super::switched_to(event).is_some()),
         Cause::Hardware
         | Cause::Wakeup { .. }
         | Cause::Waiting { .. }

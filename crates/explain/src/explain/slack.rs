@@ -15,7 +15,11 @@ pub struct Slack {
 }
 
 /// Whether the timer that wakes the thread was due at this instant but within its slack.
-pub(crate) fn has_slack(context: &TraceContext, timeline: &ThreadTimeline, at: MonotonicNs) -> bool {
+pub(crate) fn has_slack(
+    context: &TraceContext,
+    timeline: &ThreadTimeline,
+    at: MonotonicNs,
+) -> bool {
     of(context, timeline, at).is_some_and(|slack| slack.from <= at && at < slack.to)
 }
 

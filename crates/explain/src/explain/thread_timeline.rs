@@ -1,6 +1,6 @@
 //! The timeline of one thread: its states and its waits, in lists searched by instant.
 
-use super::search::{covering, switched_to};
+use super::{covering, switched_to};
 use crate::threads::{ThreadSpan, WakeMark, WindowLanes, may_be_in_switch};
 use punctual_core::event::{Futex, Group, TaskState, Tid};
 use punctual_core::{Event, EventKind, MonotonicNs, Nanos};

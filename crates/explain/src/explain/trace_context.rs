@@ -1,8 +1,8 @@
 //! The events around a sample, indexed for queries by instant.
 
-use super::search::{covering, switched_to};
 use super::thread_timeline::{FAULT, ThreadTimeline};
 use super::{CpuMode, LatencyInterval};
+use super::{covering, switched_to};
 use crate::gaps::Gaps;
 use crate::steal::{self, DelayedTimer, Hole};
 use crate::threads::{Coverage, CpuLane, CpuSpan, Interrupt, LaneWindows, Tracker, WindowLanes};
@@ -260,7 +260,12 @@ impl<'e> TraceContext<'e> {
     }
 
     /// Whether this task moved the thread to another CPU during its run at this instant.
-    pub(crate) fn is_moved_by(&self, timeline: &ThreadTimeline, running: Tid, at: MonotonicNs) -> bool {
+    pub(crate) fn is_moved_by(
+        &self,
+        timeline: &ThreadTimeline,
+        running: Tid,
+        at: MonotonicNs,
+    ) -> bool {
         let mut moves =
             timeline.moves.iter().rev().take(TIMELINES).filter(|(by, ..)| *by == running);
         moves.any(|(_, when, cpu)| {

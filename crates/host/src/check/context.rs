@@ -1,8 +1,8 @@
 //! The input of the rules.
 
+use super::ProcessFacts;
 use super::cgroups::Cgroups;
 use super::outcome::{CheckOutcome, Fix, format_evidence, not_applicable, unknown};
-use super::process::ProcessFacts;
 use super::tasks::{self, CheckedTask};
 use crate::environment::{
     BootList, CpuInfo, Environment, KernelCommandLine, KernelConfig, ListReader, capture,

@@ -142,7 +142,10 @@ pub fn unknown(evidence: impl Into<String>) -> CheckOutcome {
     outcome(RuleVerdict::Unknown, "cannot be determined", evidence)
 }
 /// There is nothing to judge on this system.
-pub(crate) fn not_applicable(reason: impl Into<String>, evidence: impl Into<String>) -> CheckOutcome {
+pub(crate) fn not_applicable(
+    reason: impl Into<String>,
+    evidence: impl Into<String>,
+) -> CheckOutcome {
     CheckOutcome {
         applies: false,
         ..outcome(RuleVerdict::Ok, format!("does not apply: {}", reason.into()), evidence)

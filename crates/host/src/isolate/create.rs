@@ -1,7 +1,7 @@
 //! Creates a partition: executes the plan step by step; the failure of an essential step reverts
 //! everything.
 
-use super::affinities::NotedAffinities;
+use super::NotedAffinities;
 use super::evict::{self, Eviction};
 use super::machine::check_rights;
 use super::plan::{self, Change, IsolationPlan, PlanStep, Skipped, plan};

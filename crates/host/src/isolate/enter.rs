@@ -1,7 +1,7 @@
 //! Moves this process, before it becomes a command, or a running task into a partition.
 
+use super::NotedAffinities;
 use super::Refusal;
-use super::affinities::NotedAffinities;
 use super::cpusets::Cpusets;
 use super::request::check_name;
 use super::status::without_rt_budget;

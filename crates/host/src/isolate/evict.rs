@@ -1,6 +1,6 @@
 //! Moves tasks off the CPUs of the partition, and lists those that cannot be moved with the reason.
 
-use super::affinities::NotedAffinities;
+use super::NotedAffinities;
 use super::cpusets::Cpusets;
 use super::machine::MachineSplit;
 use crate::files::{FileError, Files};

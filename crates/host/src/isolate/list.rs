@@ -2,7 +2,7 @@
 
 use super::Refusal;
 use super::cpusets::Cpusets;
-use super::others::cpusets_of_others;
+use super::cpusets_of_others;
 use crate::files::Files;
 use crate::journal::record::PartitionNote;
 use crate::journal::{Store, read_all, tasks};
@@ -40,7 +40,7 @@ pub fn list(files: &dyn Files, store: &dyn Store) -> Result<Vec<PartitionView>, 
     let journals = read_all(store).unwrap_or_default();
     let own = journals.iter().find_map(|saved| saved.partition());
     let mount = &cpusets.hierarchy.mount;
-    let view = |other: super::others::OtherCpuset| PartitionView {
+    let view = |other: super::OtherCpuset| PartitionView {
         name: other.path[mount.len()..].trim_start_matches('/').to_owned(),
         half: own.and_then(|note| half(&cpusets, note, &other.path)),
         tasks: members(files, &cpusets, &other.path),

@@ -1,9 +1,10 @@
 //! The machine as input of the plan, and refusals of requests that would make it unusable.
 
+use super::Refusal;
 use super::cpusets::Cpusets;
 use super::request::{PartitionRequest, TargetCpus};
-use super::{Refusal, others};
 use crate::files::Files;
+use crate::isolate;
 use punctual_core::CpuSet;
 use punctual_sys::rights::{Capabilities, Capability};
 use punctual_sys::status::field;
@@ -30,7 +31,7 @@ impl MachineSplit {
         let cpusets = Cpusets::find(files)?;
         let (rt, nodes) = (wanted_cpus(files, &request.target)?, memory_nodes(files)?);
         let housekeeping = split(files, &rt)?;
-        others::check_overlap(files, &cpusets, &rt)?;
+        isolate::check_overlap(files, &cpusets, &rt)?;
         for name in [&request.rt_name, &request.nrt_name] {
             let path = cpusets.child(name);
             if files.exists(&path) {

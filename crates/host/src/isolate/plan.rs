@@ -4,8 +4,9 @@
 use super::machine::MachineSplit;
 use super::request::PartitionRequest;
 use super::tweaks::{self, Draft, TweakPhase};
-use super::{Refusal, evict, others};
+use super::{Refusal, evict};
 use crate::files::Files;
+use crate::isolate;
 use crate::journal::record::KernelWrite;
 use punctual_core::CpuSet;
 use serde::Serialize;
@@ -203,7 +204,7 @@ impl PlanMaker<'_> {
     /// A cpuset can be exclusive only if no other shares its CPUs (kernel/cgroup/cpuset.c,
     /// validate_change).
     fn may_be_exclusive(&self, plan: &mut IsolationPlan) -> Result<bool, Refusal> {
-        let others = others::cpusets_of_others(self.files, &self.machine.cpusets)?;
+        let others = isolate::cpusets_of_others(self.files, &self.machine.cpusets)?;
         match others.first() {
             Some(other) => {
                 let reason = format!(
@@ -271,7 +272,7 @@ impl PlanMaker<'_> {
         // An interrupt without another allowed CPU moves to any CPU (kernel/irq/cpuhotplug.c).
         let mut may_change = tweaks::irq::bound_to(self.files, &self.machine.rt);
         if self.machine.cpusets.is_v1() {
-            for other in others::cpusets_of_others(self.files, &self.machine.cpusets)? {
+            for other in isolate::cpusets_of_others(self.files, &self.machine.cpusets)? {
                 if other.cpus.is_subset(&self.machine.rt) {
                     let why = "has no other CPUs: unplugging would force its tasks out";
                     return Ok(Err(format!(

@@ -19,12 +19,10 @@
 //! fetched, or when no client came for it.
 
 mod attach;
-mod remove;
 mod request;
 mod supervise;
 
 pub(crate) use request::RunRequest;
-
 use rustix::fs::{FlockOperation, flock};
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::time::{ClockId, clock_gettime};
@@ -55,7 +53,7 @@ pub fn serve(mut arguments: impl Iterator<Item = OsString>) -> u8 {
             more.to_str().and_then(|more| more.parse().ok()).unwrap_or(0),
         ),
         Some("status") => directory.status(),
-        Some("remove") => remove::remove(&directory),
+        Some("remove") => remove(&directory),
         _ => Err(io::Error::new(io::ErrorKind::InvalidInput, "unknown request")),
     });
     match done {
@@ -216,4 +214,39 @@ fn remove_all(path: &Path) -> io::Result<()> {
         Err(why) if why.kind() != io::ErrorKind::NotFound => Err(why),
         _ => Ok(()),
     }
+}
+
+/// The time for an interrupted run to undo its partition and close its bundle.
+const CLEAN_END: Duration = Duration::from_secs(60);
+
+pub fn remove(directory: &RunDirectory) -> io::Result<()> {
+    directory.interrupt()?;
+    let mut ended = wait_until(CLEAN_END, || Ok(directory.run()?.is_none()))?;
+    if let (false, Some(run)) = (ended, directory.run()?) {
+        // A second signal ends it at once.
+        kill_process(run, Signal::INT).or_else(gone_already)?;
+        ended = wait_until(SUPERVISOR_TIMEOUT, || Ok(directory.run()?.is_none()))?;
+    }
+    if !ended {
+        return Err(io::Error::other(format!(
+            "the run did not end within {} s after the request",
+            CLEAN_END.as_secs()
+        )));
+    }
+    if let Some(supervisor) = directory.supervisor()? {
+        kill_process(supervisor, Signal::TERM).or_else(gone_already)?;
+        wait_until(SUPERVISOR_TIMEOUT, || Ok(directory.supervisor()?.is_none()))?;
+    }
+    remove_all(&directory.path)
+}
+
+fn wait_until(time: Duration, mut so: impl FnMut() -> io::Result<bool>) -> io::Result<bool> {
+    let until = Instant::now() + time;
+    while !so()? {
+        if Instant::now() > until {
+            return Ok(false);
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    Ok(true)
 }

@@ -1,6 +1,6 @@
 //! Chooses the punctual to send: the running one if suitable, else one built for the other system.
 
-use super::error::{ErrorPlace, SshError};
+use super::{ErrorPlace, SshError};
 use elf::ElfBytes;
 use elf::endian::AnyEndian;
 use std::fs;

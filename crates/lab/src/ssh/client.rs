@@ -4,8 +4,8 @@
 //! its options would be split at spaces and expanded at `%` and `$`.
 
 use super::destination::Destination;
-use super::error::{ErrorPlace, SshError};
 use super::stderr;
+use super::{ErrorPlace, SshError};
 use crate::tools;
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::symlink;

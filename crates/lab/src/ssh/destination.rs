@@ -1,6 +1,6 @@
 //! The destination: an address that ssh(1), its configuration and shells treat only as an address.
 
-use super::error::{ErrorPlace, SshError};
+use super::{ErrorPlace, SshError};
 use std::fmt;
 use std::path::PathBuf;
 

@@ -4,8 +4,8 @@
 use super::agent::ARGUMENT;
 use super::binary::Binary;
 use super::client::Connection;
-use super::error::{ErrorPlace, SshError};
 use super::files;
+use super::{ErrorPlace, SshError};
 use punctual_core::hex;
 use std::fmt;
 use std::fs::File;

@@ -1,7 +1,7 @@
 //! Why ssh failed, from its output with `-v`.
 
 use super::destination::Destination;
-use super::error::{ErrorPlace, SshError};
+use super::{ErrorPlace, SshError};
 
 /// Interprets the messages of a failed connection.
 pub fn judge(to: &Destination, log: &str) -> SshError {

@@ -1,8 +1,8 @@
 //! The guard: the parent of all loads, a separate process with no other work.
 
+use super::BackOff;
 use super::outbox::Outbox;
 use super::protocol::{GuardEvent, GuardRequest, LoadExitAction, LoadSpec};
-use super::respawn::BackOff;
 use punctual_sys::attributes::{self, Scheduling};
 use punctual_sys::children;
 use punctual_sys::descriptor::poll_readable;

@@ -3,18 +3,15 @@
 mod common;
 mod cyclictest;
 mod destinations;
-mod settings;
-
-pub use common::{CalibrationArgs, CommonArgs, EngineArgs};
-pub use cyclictest::Cyclictest;
-pub use settings::{in_toml, pair};
 
 use super::answer;
 use super::bundle::show_options;
 use super::lab::LabFile;
 use crate::exit::{Ending, Exit, Failure, Outputs};
-use crate::output::colored;
-use crate::{live, output};
+use crate::live;
+use crate::output::{self, colored};
+pub use common::{CalibrationArgs, CommonArgs, EngineArgs};
+pub use cyclictest::Cyclictest;
 use punctual_bundle::summary::Summary;
 use punctual_bundle::{Bundle, Series};
 use punctual_core::Nanos;
@@ -29,7 +26,8 @@ use punctual_session::end::Further;
 use punctual_session::messages::shown;
 use punctual_session::metrics::MetricsFile;
 use punctual_session::request::{self, ExperimentRequest};
-use punctual_session::run::{self as session, FinishedRun, RunContext};
+use punctual_session::run as session;
+use punctual_session::run::{FinishedRun, RunContext};
 use punctual_study::targets::{self, RemoteRun, Returned};
 use std::path::{Path, PathBuf};
 
@@ -343,4 +341,31 @@ fn systress_threads<'a>(plan: &'a Plan, bundle: &'a Bundle) -> Vec<SystressThrea
         }
     }
     threads
+}
+
+/// A key and its value, written as KEY=VALUE.
+pub fn pair(text: &str) -> Result<(String, String), String> {
+    let (key, value) = text.split_once('=').ok_or("write KEY=VALUE")?;
+    match !key.is_empty()
+        && key.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-')
+    {
+        true => Ok((key.replace('-', "_"), value.to_owned())),
+        false => Err("a key consists of letters, digits and `_`".to_owned()),
+    }
+}
+
+/// A value that is TOML already (a number, a list, `true`), or a text to quote.
+pub fn in_toml(value: &str) -> String {
+    let bare = value.trim();
+    let is_toml = bare.starts_with(['[', '{', '"', '\''])
+        || matches!(bare, "true" | "false")
+        || (!bare.is_empty()
+            && bare
+                .strip_prefix('-')
+                .unwrap_or(bare)
+                .bytes()
+                .all(|b| b.is_ascii_digit() || b == b'_'))
+        || bare.starts_with("0x");
+    // A line break would begin another key.
+    if is_toml && !bare.contains(['\n', '\r']) { bare.to_owned() } else { quoted(value) }
 }

@@ -1,22 +1,22 @@
 //! Recording with BPF programs: on tracepoints with BTF if the kernel describes its types, else on
 //! tracepoints with records described by tracefs.
 
+mod programs;
+mod untranslated;
+
 use super::findings::{self, MissingTracepoints};
-use crate::bpf::{Attach, BufferSizes, Buffers, LoadError};
+use crate::bpf::{Attach, BufferSizes, Buffers, LoadError, sys};
 use crate::request::{Backend, RecordMode, Request};
 use crate::start_error::StartError;
 use crate::tracepoints::{self, NAMING, TracepointTable};
+use crate::wire::layout as wire;
 use programs::RecorderPrograms;
 use punctual_core::event::{Group, StackId, TracepointFormat};
 use punctual_core::{Finding, MonotonicNs};
-use stacks::Stacks;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 use untranslated::Untranslated;
-
-mod programs;
-mod stacks;
-mod untranslated;
 
 pub(super) struct BpfRecorder {
     name: &'static str,
@@ -203,5 +203,26 @@ impl BpfRecorder {
     /// A record of the losses that no later record reported, for the end of a CPU's stream.
     pub(super) fn last_loss(&self, slot: u32, cpu: u16, at: MonotonicNs, to: &mut Vec<u8>) {
         self.buffers.last_loss(slot, cpu, at, to);
+    }
+}
+
+/// The map of a recorder.
+struct Stacks(OwnedFd);
+
+impl Stacks {
+    /// `None` if no descriptors are left.
+    fn of(map: &OwnedFd) -> Option<Stacks> {
+        map.try_clone().ok().map(Stacks)
+    }
+
+    /// The addresses of a stack, innermost first; empty for an unknown number.
+    fn addresses(&self, stack: StackId) -> Vec<u64> {
+        let mut bytes = [0; wire::STACK_DEPTH as usize * 8];
+        if sys::look_up(&self.0, &stack.0.to_ne_bytes(), &mut bytes).is_err() {
+            return Vec::new();
+        }
+        let addresses =
+            bytes.chunks_exact(8).filter_map(|word| word.try_into().ok()).map(u64::from_ne_bytes);
+        addresses.take_while(|address| *address != 0).collect()
     }
 }

@@ -1,6 +1,6 @@
 //! The functions that one ELF file defines.
 
-use super::demangle::demangle;
+use super::demangle;
 use super::{Site, SymbolError};
 use elf::ElfBytes;
 use elf::abi::{ET_DYN, ET_EXEC, PF_X, PT_LOAD, SHF_EXECINSTR, STT_FUNC, STT_GNU_IFUNC};

@@ -7,8 +7,8 @@ mod read;
 mod rows;
 mod table;
 
-pub use read::{RunSelection, TableRun, select};
 pub(crate) use read::ORIGIN;
+pub use read::{RunSelection, TableRun, select};
 
 use super::ExportError;
 use parquet::file::reader::{FileReader, SerializedFileReader};

@@ -29,7 +29,11 @@ pub fn write(bundle: &Bundle, out: &mut dyn Write) -> io::Result<()> {
 }
 
 /// The report of a summary.
-pub(crate) fn write_summary(summary: &Summary, timebase: Timebase, out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn write_summary(
+    summary: &Summary,
+    timebase: Timebase,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     let mut report = JunitReport::new(summary.experiment.as_str());
     let (of_phases, of_run): (Vec<ExportedCase<'_>>, Vec<ExportedCase<'_>>) =
         cases(summary).into_iter().partition(|case| case.phase.is_some());

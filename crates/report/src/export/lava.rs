@@ -26,7 +26,11 @@ pub fn write(bundle: &Bundle, out: &mut dyn Write) -> io::Result<()> {
     write_summary(&punctual_stats::summarize(bundle), bundle.timebase(), out)
 }
 
-pub(crate) fn write_summary(summary: &Summary, timebase: Timebase, out: &mut dyn Write) -> io::Result<()> {
+pub(crate) fn write_summary(
+    summary: &Summary,
+    timebase: Timebase,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     let mut given: BTreeMap<String, u32> = BTreeMap::new();
     // LAVA's units are one word: `virtual-us`.
     let unit = timebase.unit("us").replace(' ', "-");

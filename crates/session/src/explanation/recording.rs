@@ -1,7 +1,7 @@
 //! Explains from a recording of the whole run: the worst samples of each series that it covers.
 
+use super::explain_sample;
 use super::request::Wanted;
-use super::sample::explain_sample;
 use crate::playback::{self, OpenedRecording};
 use punctual_bundle::explanation::EventSource;
 use punctual_bundle::meta::{ATTACHED_WORKLOAD, TIMER_WORKLOAD};
@@ -30,7 +30,11 @@ pub fn explain(bundle: &Bundle, wanted: &Wanted) -> Option<Explanations> {
 }
 
 /// Like [`explain`] for series that were found in the recording of another bundle.
-pub(crate) fn explain_by(bundle: &Bundle, recording: &Bundle, wanted: &Wanted) -> Option<Explanations> {
+pub(crate) fn explain_by(
+    bundle: &Bundle,
+    recording: &Bundle,
+    wanted: &Wanted,
+) -> Option<Explanations> {
     let opened = playback::open(recording).filter(|opened| opened.recorded.covers(Group::Sched))?;
     let around = EventsAround::of(&opened);
     let (mut samples, mut findings) = (Vec::new(), Vec::new());

@@ -1,7 +1,7 @@
 //! Explains from the windows that the flight recorder kept.
 
+use super::explain_sample;
 use super::request::Wanted;
-use super::sample::explain_sample;
 use punctual_bundle::explanation::EventSource;
 use punctual_bundle::windows::{KeptRule, SavedWindow, SeriesWindows, Waited, WindowHead};
 use punctual_bundle::{Bundle, BundleError, Series};

@@ -2,7 +2,7 @@
 
 use super::pending::PendingWindow;
 use super::steal::StealClock;
-use super::watched::{SampleTask, WatchedSeries};
+use super::{SampleTask, WatchedSeries};
 use punctual_bundle::windows::{KeptRule, WindowHead, WindowLane};
 use punctual_core::event::{Event, EventKind, Tid};
 use punctual_core::{Clock, CpuSet, MonotonicNs, Nanos, Sample};

@@ -1,10 +1,10 @@
 //! The thread that polls new samples and copies the events around the worst.
 
+use super::WatchedSeries;
 use super::capture;
 use super::pacer::Pacer;
 use super::pending::PendingWindows;
 use super::steal::StealClock;
-use super::watched::WatchedSeries;
 use super::worst_set::{KeptWindow, WorstSet};
 use punctual_bundle::windows::{KeptRule, SeriesWindows};
 use punctual_core::event::{Names, Recorded};

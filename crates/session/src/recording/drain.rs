@@ -2,9 +2,9 @@
 
 use super::points::RecordedPoints;
 use super::probing::Probing;
-use super::progress::{RecordingProgress, RecordingResult};
 use super::request::RecordingWanted;
 use super::sink::RecordingSink;
+use super::{RecordingProgress, RecordingResult};
 use crate::exit::Failure;
 use punctual_bundle::{RecordingDocument, RecordingWriter};
 use punctual_core::event::{Names, Recorded};

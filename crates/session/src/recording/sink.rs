@@ -1,6 +1,6 @@
 //! The destination of records: the lane, as long as there is room; and the reason of the end.
 
-use super::progress::RecordingProgress;
+use super::RecordingProgress;
 use super::request::RecordingWanted;
 use super::sources::Sources;
 use punctual_bundle::recording::{Encoding, Keeps, LaneWriter};

@@ -1,6 +1,6 @@
 //! Counts each source's written and unwritten events.
 
-use super::progress::RecordingProgress;
+use super::RecordingProgress;
 use punctual_bundle::BundleError;
 use punctual_bundle::recording::{BlockHeader, Encoding, LaneWriter};
 use punctual_core::event::RecordedSource;

@@ -15,9 +15,9 @@
 use super::candidate::Candidate;
 use super::design::{self, PlannedBlock, RoundTask, group, group_size, least_groups, mix};
 use super::effect::{EffectRow, MISSED, Screened, estimates};
-use super::power::{FIRST, PILOT, ROUND, blocks_needed};
 use super::repeats::{ATTEMPTS, Controls};
 use super::request::{BlockPurpose, BlockRequest, MeasuredBlock, TuneStep, TuningOptions};
+use super::{FIRST, PILOT, ROUND, blocks_needed};
 use crate::Random;
 use crate::compare::multiple::holm;
 use crate::dispersion::moments;

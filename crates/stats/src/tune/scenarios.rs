@@ -1,11 +1,11 @@
 //! Tunings of machines with known truth, for the table of docs/tune.md and the tests.
 
 use super::candidate::Candidate;
-use super::machine::conduct;
-use super::power::time_needed;
+use super::conduct;
 use super::procedure::Tuning;
 use super::request::TuningOptions;
 use super::simulated::{LatencySource, SimulatedTunable, Truth};
+use super::time_needed;
 use crate::dispersion::moments;
 use punctual_bundle::tune::{TuneAnswer, TuningDocument};
 use punctual_core::Nanos;

@@ -2,8 +2,8 @@
 //! drift, settings with slow effect. Its noise is that of a real machine, drawn from blocks
 //! recorded there, bursts included.
 
+use super::TunableMachine;
 use super::candidate::Candidate;
-use super::machine::TunableMachine;
 use super::request::{BlockRequest, MeasuredBlock};
 use crate::Random;
 use crate::percentiles;

@@ -1,8 +1,8 @@
 //! The procedure on machines with known truth.
 
+use super::conduct;
 use super::design::{CONTROLS, RoundTask, group, group_size};
 use super::effect::{EffectRow, estimates};
-use super::machine::conduct;
 use super::scenarios::{all, simulate};
 use super::simulated::{RecordedMachine, SimulatedTunable, Truth};
 use super::*;

@@ -6,8 +6,8 @@
 //! space, its seed and the number of its batches, independent of concurrency. A longer search
 //! begins with the shorter one.
 
+use super::SplitMix64;
 use super::archive::{Archive, ArchiveKey, TrialResults};
-use super::random::SplitMix64;
 use super::space::{Input, MAX_LOADS, QUARTERS, Space};
 use super::spec::Strategy;
 use super::sweep::Sweep;

@@ -1,9 +1,9 @@
 //! Simulated landscapes with planted needles: tests whether the search finds them in fewer trials
 //! than others (docs/notes/hunts.md has the tables that it prints).
 
+use super::SplitMix64;
 use super::archive::{ArchiveKey, LengthKind, TrialResults};
 use super::minimise::{minimise, shows, simpler};
-use super::random::SplitMix64;
 use super::search::{BATCH, HuntSearch, Trials};
 use super::space::{Input, LIVES_MS, LoadChoice, QUARTERS, Space};
 use super::spec::Strategy;

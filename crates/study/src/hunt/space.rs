@@ -1,7 +1,7 @@
 //! The inputs of a search: loads with their parameters, alone and together, at other times, with
 //! other seeds, for longer.
 
-use super::random::SplitMix64;
+use super::SplitMix64;
 
 pub(crate) const MAX_LOADS: usize = 3;
 const INSTANCES: [u32; 4] = [1, 2, 4, 8];

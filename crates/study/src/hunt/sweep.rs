@@ -2,7 +2,7 @@
 //! surveyed loads. A search that follows only positive results never reaches a parameter without
 //! which nothing shows, nor two loads that show nothing alone.
 
-use super::random::SplitMix64;
+use super::SplitMix64;
 use super::space::{Input, InputLoad, MAX_LOADS, QUARTERS, Space};
 use std::collections::{HashSet, VecDeque};
 

@@ -9,13 +9,13 @@ mod progress;
 mod repeats;
 mod trouble;
 
-use super::output::parent;
+use super::parent;
 use super::remote::{RemoteRun, Returned};
 use super::returned::{self, RunFailure};
 use crate::exact;
 use machine::ReadyMachine;
-pub use machine::{kernel, named};
 pub(crate) use machine::preemption_word;
+pub use machine::{kernel, named};
 use progress::VmProgress;
 use punctual_bundle::Bundle;
 use punctual_core::{CpuSet, Nanos};

@@ -1,8 +1,8 @@
 //! Parses the text of the metadata to declarations.
 
+use super::CtfScopes;
 use super::broken;
 use super::lexer::{Token, tokens};
-use super::scope::CtfScopes;
 use super::types::{ArrayLength, CtfType, Integer, MOST_ALIGN, MOST_DEPTH, Path, Structure};
 use crate::TraceError;
 use crate::bytes::ByteOrder;

@@ -1,9 +1,9 @@
 //! The rights of this user.
 
 use super::{Rule, RuleGroup};
+use crate::check::Capability;
 use crate::check::context::{Context, as_number, known};
 use crate::check::outcome::*;
-use crate::check::process::Capability;
 use crate::environment::MemorySize;
 
 pub(super) const RULES: &[Rule] = &[

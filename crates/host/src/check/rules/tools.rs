@@ -1,9 +1,9 @@
 //! Facilities that punctual can use to find the cause of a latency and to isolate.
 
 use super::{Rule, RuleGroup};
+use crate::check::Capability;
 use crate::check::context::{Context, known};
 use crate::check::outcome::*;
-use crate::check::process::Capability;
 
 pub(super) const RULES: &[Rule] = &[
     Rule {

@@ -3,7 +3,8 @@
 
 use super::super::files;
 use super::super::wire::{self, FrameKind, GREETING, WireFrame};
-use super::{RunDirectory, RunRequest, remove};
+use super::{RunDirectory, RunRequest};
+use crate::ssh::agent;
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -36,7 +37,7 @@ pub fn attach(directory: &RunDirectory, offset: u64) -> io::Result<()> {
     loop {
         match asked.recv_timeout(POLL_INTERVAL) {
             Ok(frame) if frame.kind == FrameKind::Fetched => {
-                remove::remove(directory)?;
+                agent::remove(directory)?;
                 return wire::write(&mut end.out, FrameKind::Gone, &[]);
             }
             Ok(frame) => end.serve(frame)?,

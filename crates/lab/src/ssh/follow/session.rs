@@ -3,7 +3,7 @@
 use super::super::client::Connection;
 use super::super::staging::{self, RemoteDirectory, last_lines};
 use super::super::wire::{self, FrameKind, WireFrame};
-use super::incoming::Incoming;
+use super::Incoming;
 use super::{ErrorPlace, RemoteEnd, RemoteResult, RemoteWatch, SshError};
 use std::io::{self, Read};
 use std::path::Path;

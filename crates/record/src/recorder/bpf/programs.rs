@@ -1,6 +1,6 @@
 //! The programs of a request: configured, loaded and attached one by one.
 
-use super::stacks::Stacks;
+use super::Stacks;
 use super::untranslated::Untranslated;
 use crate::bpf::sys::{self, MapShape};
 use crate::bpf::{Attach, BpfObject, BufferSizes, Buffers, LoadError, borrowed, slots};

@@ -2,7 +2,7 @@
 
 use super::debug::{Slice, with_sections};
 use crate::symbols::SourceFrame;
-use crate::symbols::demangle::demangle;
+use crate::symbols::demangle;
 use crate::symbols::object::{self, CodePositions};
 use addr2line::Context;
 use elf::ElfBytes;

@@ -53,7 +53,10 @@ impl<'w> PacketWriter<'w> {
     }
 
     /// A packet of the sequence of track events.
-    pub(crate) fn track_packet(&mut self, write: impl FnOnce(&mut MessageWriter)) -> io::Result<()> {
+    pub(crate) fn track_packet(
+        &mut self,
+        write: impl FnOnce(&mut MessageWriter),
+    ) -> io::Result<()> {
         if !self.begun {
             self.begun = true;
             self.packet.clear();

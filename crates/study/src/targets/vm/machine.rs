@@ -1,7 +1,7 @@
 //! Converts a plan to a guest of the lab, and describes it afterwards.
 
 use super::super::remote::RemoteRun;
-use super::super::time::timebase;
+use super::super::timebase;
 use super::{devices, programs};
 use crate::exact;
 use punctual_bundle::{KernelEvidence, RanOn};

@@ -5,7 +5,7 @@
 //! does not come up are left out. Then [`punctual_stats::tune`] requests a boot for each of its
 //! blocks: each boot is one observation.
 
-use super::seam::Reboots;
+use super::Reboots;
 use super::state::{Armed, BootTrial, RebootState};
 use crate::tune::blocks::{BlockMeasurement, BlockRunner};
 use crate::tune::directory::{TuneDirectory, TuningSpec};

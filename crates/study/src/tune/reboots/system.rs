@@ -1,7 +1,7 @@
 //! This machine, booted with other parameters.
 
+use super::Reboots;
 use super::reverts::{KeptFiles, NewContent, Revert};
-use super::seam::Reboots;
 use super::{grub, lasting, systemd_boot, unit};
 use crate::tune::blocks::BlockRuns;
 use crate::tune::directory::{TuneDirectory, TuningSpec};

@@ -1,6 +1,6 @@
 //! A machine that boots in memory: the figures of its blocks follow from its command line.
 
-use super::seam::Reboots;
+use super::Reboots;
 use crate::tune::blocks::{BlockMeasurement, BlockRunner};
 use crate::tune::cost::Throughput;
 use crate::tune::testing::Fate;

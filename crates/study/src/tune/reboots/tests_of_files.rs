@@ -1,8 +1,8 @@
 //! The files of boot loaders and of systemd, on trees: writes, refusals, and that everything is
 //! restored, wherever the process is killed.
 
+use super::Reboots;
 use super::reverts::KeptFiles;
-use super::seam::Reboots;
 use super::system::{RootedSystem, files_of, going_on, is_possible, plan};
 use super::{grub, systemd_boot, unit};
 use crate::tune::reboot_plan::{Loader, RebootPlan};
