@@ -10,8 +10,8 @@
 //! code.
 //!
 //! Frame: [`MAGIC`], sequence number (u64 LE), payload length (u32 LE), CRC-32 of sequence number,
-//! length and payload (u32 LE), payload. The payload holds the content of [`SeriesState`], as integers of
-//! the log's kind. docs/reference/bundle.md lists them.
+//! length and payload (u32 LE), payload. The payload holds the content of [`SeriesState`], as
+//! integers of the log's kind. docs/reference/bundle.md lists them.
 
 use crate::hdr::Pairs;
 use crate::state::{self, MAX_BINS, SeriesState, ThreadUsage};

@@ -241,8 +241,8 @@ mod tests {
                 };
                 data.record(&sample, (latency / 1_000_000).max(0) as u64);
             }
-            let state =
-                SeriesState { data, usage: Fact::NotAsked, digest: None, samples_kept: 7, log_bytes: 99 };
+            let (usage, digest) = (Fact::NotAsked, None);
+            let state = SeriesState { data, usage, digest, samples_kept: 7, log_bytes: 99 };
             let back = SeriesState::decode(&encoded(&state)).unwrap();
             prop_assert_eq!(&back.data.exact, &state.data.exact);
             prop_assert_eq!(&back.data.whole, &state.data.whole);

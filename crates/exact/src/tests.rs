@@ -363,10 +363,11 @@ proptest! {
         steps in prop::collection::vec((0..FUNCTIONS.len(), 0..6_u64, 0..7_u8), 1..200),
         latency in 1..3_000_i64,
     ) {
+        use BlockEnd::{Call, Iret, Plain, Return, Syscall, Sysret};
         let mut script = late();
         for (function, block, kind) in steps {
             let kinds =
-                [BlockEnd::Plain, BlockEnd::Call, BlockEnd::Return, BlockEnd::Syscall, BlockEnd::Sysret, BlockEnd::Iret];
+                [Plain, Call, Return, Syscall, Sysret, Iret];
             match kinds.get(usize::from(kind)) {
                 Some(kind) => script.block(at(function, 40 * block), *kind),
                 None => script.event(DumpEntry::Switch(Some(function % 2))),

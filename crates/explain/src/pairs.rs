@@ -1,9 +1,9 @@
 //! Two-point reports: the time from any point to any other.
 //!
 //! A pair is an ordered couple of ends ([`Endpoint`]): test points, kernel events, entries and
-//! exits of probed functions. [`PairKey`] defines which A matches which B, [`MatchRule`] which of several
-//! open ones. Every A and every B is matched or counted as unmatched. A match across lost events is
-//! counted separately, as its true partner may be among them.
+//! exits of probed functions. [`PairKey`] defines which A matches which B, [`MatchRule`] which of
+//! several open ones. Every A and every B is matched or counted as unmatched. A match across lost
+//! events is counted separately, as its true partner may be among them.
 
 mod automatic;
 mod document;

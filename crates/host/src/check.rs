@@ -2,7 +2,8 @@
 //!
 //! A rule is one short function over a [`Context`] and one entry in the table of its group
 //! (`check/rules/`). It judges facts that [`crate::environment`] read, or reads a file of its own
-//! through the context. An unreadable fact makes the verdict [`RuleVerdict::Unknown`], never a guess.
+//! through the context. An unreadable fact makes the verdict [`RuleVerdict::Unknown`], never a
+//! guess.
 
 mod cgroups;
 mod context;

@@ -1,9 +1,9 @@
 //! Reserves CPUs for real time, and reverts it.
 //!
-//! A partition is made in three steps. [`plan()`] compares the system with the [`PartitionRequest`] and
-//! returns an ordered list of changes; it changes nothing. [`create`] makes each of them through a
-//! [`crate::journal`], which records how to revert it before it is made. [`undo`] reverts them,
-//! also after kill -9 at any moment.
+//! A partition is made in three steps. [`plan()`] compares the system with the [`PartitionRequest`]
+//! and returns an ordered list of changes; it changes nothing. [`create`] makes each of them
+//! through a [`crate::journal`], which records how to revert it before it is made. [`undo`] reverts
+//! them, also after kill -9 at any moment.
 //!
 //! The versions of cgroups differ in how a partition keeps others out. In version 1 a cpuset is a
 //! place for tasks: all movable tasks are moved into a housekeeping cpuset. In version 2 a

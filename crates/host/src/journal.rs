@@ -26,8 +26,8 @@ pub mod value;
 
 pub use apply::{ChangeResult, RequestedWrite, StepResult};
 pub use report::UndoReport;
-pub use saved::{SavedJournal, read_all};
 pub(crate) use saved::put_aside_stale;
+pub use saved::{SavedJournal, read_all};
 pub use store::{JournalDirectory, JournalLock, Store};
 pub use undo::{IfChanged, undo};
 

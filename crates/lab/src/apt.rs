@@ -200,7 +200,10 @@ impl<'a> Suite<'a> {
     /// The directory with a package and all its dependencies unpacked into one tree: a program of
     /// another release runs there on the libraries that it was built for, and nothing is installed.
     /// Fetched if not in the cache.
-    pub(crate) fn unpacked_with_dependencies(&self, package: &Package) -> Result<PathBuf, LabError> {
+    pub(crate) fn unpacked_with_dependencies(
+        &self,
+        package: &Package,
+    ) -> Result<PathBuf, LabError> {
         let target = self.unpacked_place(package, "with-dependencies_");
         if target.exists() {
             return Ok(target);

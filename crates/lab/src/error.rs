@@ -1,4 +1,5 @@
-//! Errors before and around a guest. The end of a guest itself is an [`Outcome`](crate::GuestOutcome).
+//! Errors before and around a guest. The end of a guest itself is an
+//! [`Outcome`](crate::GuestOutcome).
 
 use std::fmt;
 use std::io;

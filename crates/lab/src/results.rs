@@ -25,8 +25,8 @@ pub struct GuestResult {
     /// The job's standard error, as far as received.
     pub stderr: Vec<u8>,
     /// The regular files that the job left in /results, by their path there. Empty unless
-    /// [`GuestOutcome::Finished`] or [`GuestOutcome::OutOfMemory`] with an exit status, and empty if they
-    /// were put into [`Guest::results_to`](crate::Guest).
+    /// [`GuestOutcome::Finished`] or [`GuestOutcome::OutOfMemory`] with an exit status, and empty
+    /// if they were put into [`Guest::results_to`](crate::Guest).
     pub results: BTreeMap<String, Vec<u8>>,
     /// The complete console output.
     pub console_log: String,

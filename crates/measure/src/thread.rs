@@ -30,9 +30,9 @@ pub trait ThreadTask: Send {
     fn warm_up(&mut self) {}
     /// Measures, from `start` on the clock of the thread's plan, until an end condition.
     fn run(&mut self, start: i64) -> io::Result<()>;
-    /// How often it yielded its CPU with sched_yield(2) in [`ThreadTask::run`], which the kernel counts
-    /// as an involuntary switch (kernel/sched/core.c, __schedule: the task did not go to sleep)
-    /// although no task preempted it.
+    /// How often it yielded its CPU with sched_yield(2) in [`ThreadTask::run`], which the kernel
+    /// counts as an involuntary switch (kernel/sched/core.c, __schedule: the task did not go to
+    /// sleep) although no task preempted it.
     fn own_yields(&self) -> u64 {
         0
     }

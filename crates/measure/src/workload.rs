@@ -1,9 +1,10 @@
 //! The common part of all workloads: they are configured, prepared, started at one instant, ended,
 //! and asked for their notes.
 //!
-//! A kind turns its configuration into [`Prepared`]: a [`ThreadTask`] for each thread, a [`SampleSource`]
-//! for each series, and an [`Observer`] outside of the measuring threads. Everything else is done
-//! here, in the same way for all kinds. CONTRIBUTING.md describes how to add one.
+//! A kind turns its configuration into [`Prepared`]: a [`ThreadTask`] for each thread, a
+//! [`SampleSource`] for each series, and an [`Observer`] outside of the measuring threads.
+//! Everything else is done here, in the same way for all kinds. CONTRIBUTING.md describes how to
+//! add one.
 
 mod clock_cost;
 pub mod counter;

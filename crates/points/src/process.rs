@@ -77,7 +77,10 @@ impl PointProcess {
     }
 
     /// Opens a file of another user, which may only claim processes of that user.
-    pub(crate) fn open_of(user: Option<Stranger>, file: &impl Access) -> Result<PointProcess, Refused> {
+    pub(crate) fn open_of(
+        user: Option<Stranger>,
+        file: &impl Access,
+    ) -> Result<PointProcess, Refused> {
         let header = FileHeader::read(file)?;
         if let Some(why) = false_claim(user, header.pid) {
             return Err(Refused::Malformed(why));

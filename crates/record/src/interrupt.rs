@@ -206,8 +206,8 @@ impl InterruptStamps {
         Ok(Nanos(self.board.word(COST).load(Ordering::Acquire) as i64 / wire::STAMPS as i64))
     }
 
-    /// Raises an interrupt of this CPU to itself; only for [`AwaitedInterrupt::IrqWork`]. ENOSYS for all
-    /// others. The kernel side timestamps the raise.
+    /// Raises an interrupt of this CPU to itself; only for [`AwaitedInterrupt::IrqWork`]. ENOSYS
+    /// for all others. The kernel side timestamps the raise.
     #[inline(always)]
     pub fn raise(&self) -> io::Result<()> {
         let doorbell = self.doorbell.as_ref().ok_or(io::Error::from_raw_os_error(libc::ENOSYS))?;
@@ -223,7 +223,8 @@ impl InterruptStamps {
         self.board.word(RAISED).load(Ordering::Acquire) as i64
     }
 
-    /// A descriptor that becomes readable, for poll(2), by the interrupt of [`InterruptStamps::raise`].
+    /// A descriptor that becomes readable, for poll(2), by the interrupt of
+    /// [`InterruptStamps::raise`].
     pub fn doorbell(&self) -> Option<BorrowedFd<'_>> {
         self.doorbell.as_ref().map(|doorbell| doorbell.ring.as_fd())
     }

@@ -80,8 +80,8 @@ impl Recorder {
     }
 
     /// Returns all new whole records: for each CPU that has any, its number and the records, in the
-    /// order of their start. Never blocks. In [`RecordMode::Flight`] it only learns new names, so it must
-    /// be called occasionally.
+    /// order of their start. Never blocks. In [`RecordMode::Flight`] it only learns new names, so
+    /// it must be called occasionally.
     pub fn drain(&mut self, sink: &mut dyn FnMut(u16, &[u8])) {
         let streamed = if self.request.mode == RecordMode::Stream { usize::MAX } else { 0 };
         for (index, cpu) in self.request.cpus.iter().enumerate().take(streamed) {

@@ -26,8 +26,8 @@ pub mod tail;
 pub mod trend;
 pub mod tune;
 
-pub use cell::{Cell, Tone, Value};
 pub(crate) use cell::verdict_words;
+pub use cell::{Cell, Tone, Value};
 pub use column::{Column, Face};
 
 #[derive(Clone, Debug, Default)]

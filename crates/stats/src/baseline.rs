@@ -27,8 +27,8 @@ mod simulated;
 mod trend;
 
 pub(crate) use changes::RunChanges;
-pub use effect::{LevelShift, shift};
 pub(crate) use effect::smallest_step;
+pub use effect::{LevelShift, shift};
 pub use leap::{Leap, needed};
 pub use levels::{FigureLevel, levels};
 pub use runs::{changed, figures, hold, kept};

@@ -6,8 +6,8 @@ mod run;
 mod series;
 mod validity;
 
-pub use run::{of_phase, of_run};
 pub(crate) use run::of_absent;
+pub use run::{of_phase, of_run};
 pub use series::{is_of_thread, of_series};
 pub(crate) use validity::of_validity;
 

@@ -33,8 +33,8 @@ pub mod violation;
 
 pub use distribution::Distribution;
 pub use random::Random;
-pub use summary::{PhaseView, RunView, SeriesView, summarize, summarize_run, views};
 pub(crate) use summary::summarize_series;
+pub use summary::{PhaseView, RunView, SeriesView, summarize, summarize_run, views};
 pub use timeline::{Bucket, Timeline};
 pub use validity::Validity;
 pub use violation::{Violation, first_violation};

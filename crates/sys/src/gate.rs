@@ -15,8 +15,8 @@ pub struct GatedProcess {
 }
 
 impl GatedProcess {
-    /// Creates the process. It is a copy of this one until [`GatedProcess::release`]; if it is dropped
-    /// instead, it ends.
+    /// Creates the process. It is a copy of this one until [`GatedProcess::release`]; if it is
+    /// dropped instead, it ends.
     pub fn start(mut command: Command) -> io::Result<GatedProcess> {
         let (gate_read, gate_write) = pipe()?;
         let (mut said_read, said_write) = pipe()?;

@@ -98,8 +98,9 @@ const KEPT_FILES: usize = 16;
 /// Files that one sweep examines.
 const LOOKED_AT: usize = 64;
 
-/// Removes files of dead processes: those without any point, and the oldest of more than [`KEPT_FILES`]
-/// with points. Without this, a program that forks and executes all day would fill /run.
+/// Removes files of dead processes: those without any point, and the oldest of more than
+/// [`KEPT_FILES`] with points. Without this, a program that forks and executes all day would fill
+/// /run.
 /// `namespace` protects processes that only seem dead in this one's PID namespace.
 pub fn sweep(directory: &Fd, namespace: u64) {
     let mut entries = [0_u64; 512];

@@ -12,8 +12,8 @@ use super::{Malformed, TextReader, Tool};
 
 pub(super) const READER: TextReader =
     TextReader { what: "text of rtla", recognize, parse, may_lack_unit: true };
-pub use analysis::RtlaStop;
 pub(crate) use analysis::Analyses;
+pub use analysis::RtlaStop;
 use hist::Hist;
 use punctual_core::{Finding, Nanos, Severity};
 use top::Top;

@@ -3,8 +3,8 @@
 //!
 //! The activity of a thread is divided at its waiting system calls or, without a record of calls,
 //! at its sleeps. The due time, start and end of a cycle are defined as there. Its time is
-//! attributed as far as events show it ([`ShownKinds`]), and unknown otherwise. Events come in order of
-//! time; memory grows with threads and CPUs, up to a bound.
+//! attributed as far as events show it ([`ShownKinds`]), and unknown otherwise. Events come in
+//! order of time; memory grows with threads and CPUs, up to a bound.
 
 mod calls;
 mod cpu;

@@ -308,7 +308,8 @@ proptest! {
         let timed = Constraint { kind: Some(CycleKind::Absolute) };
         let found = infer(&records, timed, &names()).expect("it sleeps until fixed times");
         let mut follower = CycleFollower::new(&found);
-        let mut all: Vec<MeasuredCycle> = records.iter().filter_map(|one| follower.push(*one)).collect();
+        let each = records.iter().filter_map(|one| follower.push(*one));
+        let mut all: Vec<MeasuredCycle> = each.collect();
         all.extend(follower.finish());
         prop_assert_eq!(all.len(), works.len());
         for (one, (_, inner)) in all.iter().zip(&works) {

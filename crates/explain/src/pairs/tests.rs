@@ -341,7 +341,7 @@ proptest! {
         prop_assert_eq!(ab.figures.matched() + ab.unmatched_to, passed(&[1], &kinds));
         let aa = &results.pairs[2];
         prop_assert_eq!(aa.figures.matched() + aa.unmatched_from, passed(&[0, 3], &kinds));
-        for pair in results.pairs.iter().filter(|pair| matches!(pair.pair, IntervalPair::Scope(_))) {
+        for pair in &results.pairs {
             let IntervalPair::Scope(PointId(number)) = pair.pair else { continue };
             let same: &[u32] = if number == 0 { &[0, 3] } else { &[number] };
             prop_assert_eq!(
@@ -360,8 +360,8 @@ proptest! {
             );
         }
         for (function, figures) in &results.functions {
-            let calls =
-                found.iter().filter(|found| found.pair == IntervalPair::Function(*function)).count() as u64;
+            let of_it = |found: &&_| found.pair == IntervalPair::Function(*function);
+            let calls = found.iter().filter(of_it).count() as u64;
             prop_assert_eq!(figures.calls.matched(), calls);
         }
     }

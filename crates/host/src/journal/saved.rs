@@ -172,7 +172,10 @@ pub fn read_all(store: &dyn Store) -> Result<Vec<SavedJournal>, JournalError> {
 }
 
 /// Renames every journal of an earlier boot, whose changes are gone, and returns the new names.
-pub(crate) fn put_aside_stale(store: &dyn Store, boot_id: &str) -> Result<Vec<String>, JournalError> {
+pub(crate) fn put_aside_stale(
+    store: &dyn Store,
+    boot_id: &str,
+) -> Result<Vec<String>, JournalError> {
     let mut aside = Vec::new();
     for journal in read_all(store)?.into_iter().filter(|journal| journal.is_stale(boot_id)) {
         let name = format!("stale-{}", journal.name);
@@ -241,7 +244,8 @@ mod tests {
             cut in 0usize..200,
         ) {
             let _ = SavedJournal::parse("journal-0001.jsonl", &bytes);
-            let _ = SavedJournal::parse("journal-0001.jsonl", &INTENT.as_bytes()[..cut.min(INTENT.len())]);
+            let cut = &INTENT.as_bytes()[..cut.min(INTENT.len())];
+            let _ = SavedJournal::parse("journal-0001.jsonl", cut);
         }
     }
 }

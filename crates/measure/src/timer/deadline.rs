@@ -4,8 +4,8 @@
 //! Periods are not on a fixed grid: a thread that is a period late, or slept, gets a new period
 //! from that instant on (kernel/sched/deadline.c, replenish_dl_entity and update_dl_entity). So the
 //! kernel's release time is read each time before the thread waits: from its absolute deadline, or
-//! from its timer. If neither is available, the release is estimated (see [`ReleaseEstimate`]), and the
-//! notes state the quality.
+//! from its timer. If neither is available, the release is estimated (see [`ReleaseEstimate`]), and
+//! the notes state the quality.
 
 mod estimate;
 mod server;

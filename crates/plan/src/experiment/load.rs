@@ -40,9 +40,11 @@ section! {
         key nice: Nice, number(-20, 19, values::nice), [= Nice::default()];
         /// Where its standard output goes: a file, truncated first, or */dev/null*. (A file called
         /// *null* is written `"./null"`.)
-        key stdout: LoadOutput, text_or("PATH", "null", values::output), [= LoadOutput::Null] => plan;
+        key stdout: LoadOutput, text_or("PATH", "null", values::output),
+            [= LoadOutput::Null] => plan;
         /// The same for its standard error.
-        key stderr: LoadOutput, text_or("PATH", "null", values::output), [= LoadOutput::Null] => plan;
+        key stderr: LoadOutput, text_or("PATH", "null", values::output),
+            [= LoadOutput::Null] => plan;
         /// What is done when it ends by itself with exit status 0: `respawn` starts it again (with
         /// growing delays if it ends at once every time), so that it lasts as long as the phase,
         /// `ignore` goes on without it, `stop` ends the run.

@@ -167,9 +167,10 @@ fn requests(args: &PairsArgs, names: &Names) -> Result<Vec<PairRequest>, Failure
 /// Functions and scopes are matched all or none: drops those not requested.
 fn keep_wanted(results: &mut Results, requests: &[PairRequest], everything: bool) {
     let asked = |id: &FunctionId| {
-        requests.iter().any(
-            |r| matches!(&r.target, RequestTarget::Function { functions, .. } if functions.contains(id)),
-        )
+        requests.iter().any(|request| match &request.target {
+            RequestTarget::Function { functions, .. } => functions.contains(id),
+            _ => false,
+        })
     };
     results.functions.retain(|id, _| everything || asked(id));
     let asked = |id: &PointId| requests.iter().any(|request| request.target.scope().contains(id));

@@ -46,14 +46,15 @@ impl Recorder {
         self.names.task(tid)
     }
 
-    /// In [`RecordMode::Flight`]: the write progress of the buffers, which other threads may query too.
+    /// In [`RecordMode::Flight`]: the write progress of the buffers, which other threads may query
+    /// too.
     pub fn buffer_progress(&self) -> Option<BufferProgress> {
         let buffers = self.running.buffers().filter(|_| self.request.mode == RecordMode::Flight)?;
         Some(BufferProgress { buffers: Arc::clone(buffers), cpus: self.request.cpus.len() as u32 })
     }
 
-    /// In [`RecordMode::Flight`]: the events on the CPU from `from` to `to`, copied during recording.
-    /// Includes records slightly before `from`, so that the running task is known.
+    /// In [`RecordMode::Flight`]: the events on the CPU from `from` to `to`, copied during
+    /// recording. Includes records slightly before `from`, so that the running task is known.
     ///
     /// `None` if the CPU is not recorded, in other modes, or if a writer was interrupted for so
     /// long that no instant without one was found: try again then. No event before the call can be

@@ -8,9 +8,10 @@ use punctual_bundle::summary::VerdictWord;
 use punctual_core::Nanos;
 
 /// The limits of any search.
-pub(crate) const NO_BOUND: &str = "This search proves no bound: other loads, parameters and start times \
-                            may show longer sections. Virtual time has one CPU, no caches and no \
-                            hardware. Sections below 2,000 instructions are not listed.";
+pub(crate) const NO_BOUND: &str = "This search proves no bound: other loads, parameters and start \
+                                   times may show longer sections. Virtual time has one CPU, no \
+                                   caches and no hardware. Sections below 2,000 instructions are \
+                                   not listed.";
 
 pub fn extent(document: &HuntDocument) -> String {
     let of = |state| document.trials.iter().filter(|trial| trial.state == state).count() as u64;

@@ -105,7 +105,11 @@ impl Gpd {
 
     /// Fits by maximum likelihood from some excesses and the number of those longer than `bound`,
     /// without an upper end: shapes from 0 on.
-    pub(crate) fn by_censored_likelihood(excesses: &[f64], bound: f64, longer: usize) -> Option<Gpd> {
+    pub(crate) fn by_censored_likelihood(
+        excesses: &[f64],
+        bound: f64,
+        longer: usize,
+    ) -> Option<Gpd> {
         let mean = excesses.iter().sum::<f64>() / excesses.len().max(1) as f64;
         if excesses.len() < 3 || mean <= 0.0 || mean.is_nan() {
             return None;

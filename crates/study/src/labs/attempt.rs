@@ -102,7 +102,8 @@ pub fn outcome(directory: &LabDirectory, name: &RunName, inputs: &str) -> Attemp
     }
 }
 
-/// Runs one to its end, unless its bundle exists; [`AttemptResult::Waiting`] if that was interrupted.
+/// Runs one to its end, unless its bundle exists; [`AttemptResult::Waiting`] if that was
+/// interrupted.
 ///
 /// # Errors
 /// The directory lacks its experiment, or cannot be written.

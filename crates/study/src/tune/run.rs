@@ -90,7 +90,10 @@ fn with_runs(
 ///
 /// # Errors
 /// No setting is left, or one could not be reverted.
-pub(crate) fn tried_once(changes: &MachineChanges, mut spec: TuningSpec) -> Result<TuningSpec, Failure> {
+pub(crate) fn tried_once(
+    changes: &MachineChanges,
+    mut spec: TuningSpec,
+) -> Result<TuningSpec, Failure> {
     changes.restore()?;
     let before = snapshot(changes.files, &spec.settings);
     let mut kept = Vec::new();

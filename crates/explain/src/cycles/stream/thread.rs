@@ -462,7 +462,12 @@ impl StreamThread {
     }
 
     /// A wait within the cycle is over; `proven`: its kind, if the wake-up shows it.
-    pub(crate) fn ends_pause(&mut self, at: MonotonicNs, proven: Option<CauseKind>, waker: WaitWaker) {
+    pub(crate) fn ends_pause(
+        &mut self,
+        at: MonotonicNs,
+        proven: Option<CauseKind>,
+        waker: WaitWaker,
+    ) {
         let StreamThreadState::Asleep(part) = self.state else { return };
         let part = proven.unwrap_or(part);
         let took = positive(at - self.from);

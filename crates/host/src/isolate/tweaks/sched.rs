@@ -53,7 +53,11 @@ pub fn watchdog(
 }
 
 /// Disables polling for corrected machine checks. The setting is global; each CPU shows it.
-pub(crate) fn machine_check(files: &dyn Files, _: &MachineSplit, draft: &mut Draft) -> Result<(), String> {
+pub(crate) fn machine_check(
+    files: &dyn Files,
+    _: &MachineSplit,
+    draft: &mut Draft,
+) -> Result<(), String> {
     let directory = "/sys/devices/system/machinecheck";
     let none =
         || "this machine has no machine-check polling (x86 with CONFIG_X86_MCE only)".to_owned();

@@ -112,14 +112,15 @@ impl HeapMemory {
     }
 
     fn words(&self) -> (&AtomicU32, &AtomicU32) {
-        // SAFETY: the mapping begins with a `HeapHead`, whose first two words are atomic on both sides.
+        // SAFETY: the mapping begins with a `HeapHead`, whose first two words are atomic on both
+        // sides.
         unsafe { (&(*self.pointers().0).turn, &(*self.pointers().0).stop) }
     }
 
     /// The header of a batch. This side has the turn.
     pub fn head(&mut self) -> &mut HeapHead {
-        // SAFETY: the mapping begins with a `HeapHead`, any bytes are valid, and the other side does
-        // not access it while this one has the turn.
+        // SAFETY: the mapping begins with a `HeapHead`, any bytes are valid, and the other side
+        // does not access it while this one has the turn.
         unsafe { &mut *self.pointers().0 }
     }
 

@@ -119,9 +119,9 @@ pub struct CountDeltas {
 const ENTERING: i64 = 10_000;
 
 impl CountDeltas {
-    /// The parts of a gap, in the order of [`GapCause::ALL`]; they add up to its length. Time without
-    /// any event of the operating system was taken from outside, even if an interrupt follows in
-    /// the same gap: a tick that was due meanwhile always does.
+    /// The parts of a gap, in the order of [`GapCause::ALL`]; they add up to its length. Time
+    /// without any event of the operating system was taken from outside, even if an interrupt
+    /// follows in the same gap: a tick that was due meanwhile always does.
     pub fn parts(self, length: i64) -> [i64; GapCause::ALL.len()] {
         let mut parts = [0; GapCause::ALL.len()];
         let Some(served) = self.served else {

@@ -113,8 +113,8 @@ impl SwitchMemory {
     }
 
     fn head(&self) -> &SwitchHead {
-        // SAFETY: the mapping begins with a `SwitchHead`; zeroes are a valid one, and it lives as long as
-        // `self`.
+        // SAFETY: the mapping begins with a `SwitchHead`; zeroes are a valid one, and it lives as
+        // long as `self`.
         unsafe { self.memory.start().cast().as_ref() }
     }
     fn turn_word(&self) -> &AtomicU32 {
