@@ -20,8 +20,7 @@ use std::path::{Path, PathBuf};
 
 mod parts;
 
-pub(crate) use parts::directory_of as part_directory;
-pub use parts::{DIRECTORY as PARTS, FIRST as FIRST_LATER};
+pub use parts::{DIRECTORY as PARTS, FIRST as FIRST_LATER, directory_of as part_directory};
 
 /// The maximum size of a log: some hundred million samples (by default a series keeps a million).
 const MAX_LOG: u64 = 8 << 30;

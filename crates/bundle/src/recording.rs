@@ -16,7 +16,6 @@ mod reader;
 mod tests;
 mod writer;
 
-pub(crate) use block::MAX_PAYLOAD;
 pub use block::{BlockHeader, Encoding, MAGIC};
 use punctual_core::event::{Names, Recorded};
 pub use reader::{BlockPlace, RecordingReader, SourceBlocks};

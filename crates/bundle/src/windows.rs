@@ -19,7 +19,6 @@ mod tests;
 use crate::BundleError;
 use crate::member::Member;
 pub use document::{KeptRule, SCHEMA, SeriesWindows, WindowsDocument};
-pub(crate) use file::MAX_RECORDS;
 pub use file::{MAGIC, Waited, WindowError, WindowHead, WindowLane};
 pub use reader::{SavedWindow, WindowsReader};
 use std::path::Path;

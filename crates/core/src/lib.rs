@@ -51,7 +51,6 @@ pub use missing::Missing;
 pub use notes::{Cell, ClockCost, Column, Figure, Notes, Table, Tolerance, Validation};
 pub use perf_event::PerfEvent;
 pub use published::{PublishedResult, PublishedResults, PublishedShape, ShapeError, Term};
-pub(crate) use requirement::RequirementVerdict;
 pub use requirement::{BoundComparison, Metric, Requirement};
 pub use sample::{Losses, Sample, SampleWindow, Unfinished};
 pub use sched::{Clock, MAX_RT_PRIO, Policy, Priority};

@@ -92,8 +92,6 @@ pub const NAMED: &[NamedEvent] = &[
 ];
 
 impl PerfEvent {
-    /// CPU time of the counted tasks, in ns.
-    const TASK_CLOCK: PerfEvent = PerfEvent::Named(NAMED[1]);
     /// Minor and major page faults of the thread.
     pub const PAGE_FAULTS: PerfEvent = PerfEvent::Named(NAMED[2]);
     /// Voluntary and involuntary context switches of the thread.
@@ -104,9 +102,6 @@ impl PerfEvent {
     /// Page faults with I/O.
     pub const MAJOR_FAULTS: PerfEvent = PerfEvent::Named(NAMED[6]);
     pub const CYCLES: PerfEvent = PerfEvent::Named(NAMED[9]);
-    const INSTRUCTIONS: PerfEvent = PerfEvent::Named(NAMED[10]);
-    /// Misses of the last-level cache.
-    const CACHE_MISSES: PerfEvent = PerfEvent::Named(NAMED[12]);
 
     /// The event that counts the hits of a tracepoint.
     pub fn tracepoint(group: &str, name: &str) -> PerfEvent {
@@ -213,13 +208,10 @@ mod tests {
             Ok(PerfEvent::tracepoint("sched", "sched_switch"))
         );
         let names = [
-            (PerfEvent::TASK_CLOCK, "task-clock"),
             (PerfEvent::PAGE_FAULTS, "page-faults"),
             (PerfEvent::MINOR_FAULTS, "minor-faults"),
             (PerfEvent::MAJOR_FAULTS, "major-faults"),
             (PerfEvent::CYCLES, "cycles"),
-            (PerfEvent::INSTRUCTIONS, "instructions"),
-            (PerfEvent::CACHE_MISSES, "cache-misses"),
         ];
         names.iter().for_each(|(event, name)| assert_eq!(event.to_string(), *name));
     }

@@ -91,15 +91,6 @@ pub struct Requirement {
     pub bound: i64,
 }
 
-/// The outcome of a requirement.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum RequirementVerdict {
-    Met,
-    NotMet,
-    /// The evidence does not decide, for this reason.
-    Undecided(String),
-}
-
 /// Why a text is not a requirement.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RequirementError {

@@ -19,6 +19,7 @@ mod topology;
 use crate::files::Files;
 pub use boot_list::BootList;
 pub(crate) use boot_list::ListReader;
+#[cfg(test)]
 pub(crate) use config::OPTIONS;
 pub use config::{ConfigSource, KernelConfig};
 pub use counters::KernelCounters;

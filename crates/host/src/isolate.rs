@@ -40,7 +40,6 @@ pub use pending::{JournalState, Pending, pending};
 pub use plan::{Change, IsolationPlan, PlanStep, Skipped, plan};
 use punctual_core::CpuSet;
 use punctual_core::words::suggestion;
-pub(crate) use request::{MAX_NAME, check_name, parse_cpus};
 pub use request::{PartitionRequest, TargetCpus, parse_cpus_on};
 pub use sampling::{Activity, CpuActivity, InterruptActivity, Sampling, TaskActivity, sample};
 pub use status::{InForce, PartitionStatus, status};

@@ -17,8 +17,7 @@ pub use axis::{Axis, AxisValue, CellSelection};
 pub use cells::{CellError, LabCell};
 pub use change::with_command_line;
 pub use published::{PublishedRowSpec, PublishedTable};
-pub(crate) use seeds::MAX_SEEDS;
-pub use seeds::Seeds;
+pub use seeds::{Seeds, SeedsError};
 
 use crate::context::LoadOptions;
 use crate::experiment::SectionKeys;

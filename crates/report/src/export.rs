@@ -26,7 +26,7 @@ use std::io::{self, Write};
 
 pub use explained::exact_folded;
 pub use explained::export_explained;
-pub(crate) use junit::write_gates as write_junit_of_gates;
+pub use junit::write_gates as write_junit_of_gates;
 pub use junit_hunt::write as write_junit_of_hunt;
 pub use junit_lab::write as write_junit_of_lab;
 pub use kcidb::{KcidbOptions, write as write_kcidb};

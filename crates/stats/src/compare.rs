@@ -19,6 +19,7 @@ pub mod series;
 mod warnings;
 pub mod whole;
 
+pub use gate::GateError;
 use gate::{DifferenceGate, GateKind};
 use index::Indexed;
 use partners::partners;

@@ -7,6 +7,5 @@ mod stored;
 
 pub use cell::{CellResults, SeedRuns, cell, figures, pool, requiring};
 pub use claim::{JudgedClaim, claims};
-pub(crate) use effect::CONFIDENCE;
 pub use effect::{AxisEffect, Contrast, METRICS, effects, value};
 pub use stored::{StoredCell, of_runs};

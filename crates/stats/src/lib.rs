@@ -33,6 +33,7 @@ pub mod violation;
 
 pub use distribution::Distribution;
 pub use random::Random;
+#[cfg(test)]
 pub(crate) use summary::summarize_series;
 pub use summary::{PhaseView, RunView, SeriesView, summarize, summarize_run, views};
 pub use timeline::{Bucket, Timeline};

@@ -196,10 +196,11 @@ fn interval(
 /// The samples at binomial ranks.
 fn of_percentile(distribution: &Distribution, percentile: f64) -> Option<[f64; 2]> {
     let n = distribution.count();
-    let from_top = |probability| rank_at(n as f64, 1.0 - percentile / 100.0, probability);
+    let at_rank_from_top = |probability| rank_at(n as f64, 1.0 - percentile / 100.0, probability);
     let at = |rank: u64| distribution.at_rank((n + 1).checked_sub(rank)?);
-    let high = Some(from_top(TAIL).floor() as u64).filter(|rank| *rank > 0).and_then(at)?;
-    let low = Some(from_top(1.0 - TAIL).ceil() as u64).filter(|rank| *rank <= n).and_then(at)?;
+    let high = Some(at_rank_from_top(TAIL).floor() as u64).filter(|rank| *rank > 0).and_then(at)?;
+    let low =
+        Some(at_rank_from_top(1.0 - TAIL).ceil() as u64).filter(|rank| *rank <= n).and_then(at)?;
     Some([low.0.ns() as f64, high.1.ns() as f64])
 }
 

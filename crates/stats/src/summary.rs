@@ -280,6 +280,7 @@ fn merge(found: &[Finding], mut born: Vec<Finding>) -> Vec<Finding> {
 }
 
 /// The summary of a series, complete or in progress (its verdicts are then of the samples so far).
+#[cfg(test)]
 pub(crate) fn summarize_series(meta: &SeriesMeta, state: &SeriesState) -> SeriesSummary {
     summarize_as(&SeriesView { meta, state, account: None }, None)
 }

@@ -118,10 +118,5 @@ pub fn conduct<M: TunableMachine>(tuning: &mut Tuning, machine: &mut M) -> Resul
     Ok(())
 }
 
-/// Whether a block is measured on the untouched machine.
-fn is_untouched(request: &BlockRequest) -> bool {
-    request.purpose == BlockPurpose::Pilot || !request.on.contains(&true)
-}
-
 #[cfg(test)]
 mod tests;

@@ -18,7 +18,7 @@ pub const FIRST: usize = 1;
 const SAME_START: Nanos = Nanos::from_secs(10);
 
 /// The directory of part `number` of a bundle.
-pub(crate) fn directory_of(bundle: &Path, number: usize) -> PathBuf {
+pub fn directory_of(bundle: &Path, number: usize) -> PathBuf {
     bundle.join(DIRECTORY).join(format!("{number:03}"))
 }
 

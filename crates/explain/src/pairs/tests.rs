@@ -360,7 +360,7 @@ proptest! {
             );
         }
         for (function, figures) in &results.functions {
-            let of_it = |found: &&_| found.pair == IntervalPair::Function(*function);
+            let of_it = |found: &&PairMatch| found.pair == IntervalPair::Function(*function);
             let calls = found.iter().filter(of_it).count() as u64;
             prop_assert_eq!(figures.calls.matched(), calls);
         }

@@ -219,7 +219,7 @@ fn remove_all(path: &Path) -> io::Result<()> {
 /// The time for an interrupted run to undo its partition and close its bundle.
 const CLEAN_END: Duration = Duration::from_secs(60);
 
-pub fn remove(directory: &RunDirectory) -> io::Result<()> {
+fn remove(directory: &RunDirectory) -> io::Result<()> {
     directory.interrupt()?;
     let mut ended = wait_until(CLEAN_END, || Ok(directory.run()?.is_none()))?;
     if let (false, Some(run)) = (ended, directory.run()?) {

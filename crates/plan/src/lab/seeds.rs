@@ -26,7 +26,7 @@ impl Seeds {
 
 /// Why a text is no list of seeds.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct SeedsError(String);
+pub struct SeedsError(String);
 
 impl fmt::Display for SeedsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -87,9 +87,7 @@ fn seeds(value: &DeValue<'_>) -> Read<Seeds> {
         DeValue::Integer(_) => {
             values::count(integer(value)?, 0, i64::MAX as u64).map(Seeds::single)
         }
-        _ => string(value)?
-            .parse()
-            .map_err(|why: super::seeds::SeedsError| Wrong::new(why.to_string())),
+        _ => string(value)?.parse().map_err(|why: super::SeedsError| Wrong::new(why.to_string())),
     }
 }
 

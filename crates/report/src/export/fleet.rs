@@ -7,7 +7,6 @@ mod read;
 mod rows;
 mod table;
 
-pub(crate) use read::ORIGIN;
 pub use read::{RunSelection, TableRun, select};
 
 use super::ExportError;

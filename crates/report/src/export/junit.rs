@@ -54,7 +54,7 @@ pub(crate) fn write_summary(
 
 /// The requirements of a comparison: a suite for each side that is compared with the first, a case
 /// per requirement and series.
-pub(crate) fn write_gates(comparison: &Comparison, out: &mut dyn Write) -> io::Result<()> {
+pub fn write_gates(comparison: &Comparison, out: &mut dyn Write) -> io::Result<()> {
     let mut report = JunitReport::new("punctual compare");
     for (number, side) in comparison.sides.iter().enumerate().skip(1) {
         let title = format!("{} against {}", side.label, comparison.sides[0].label);

@@ -5,7 +5,8 @@ use punctual_core::CauseKind;
 use punctual_explain::explain::{Budget, Cause, CpuMode};
 
 /// A remedy for a cause, if the evidence supports it.
-pub(crate) struct Remedy {
+#[cfg_attr(not(test), expect(dead_code, reason = "the reference documentation has id and when"))]
+pub struct Remedy {
     pub id: &'static str,
     pub cause: CauseKind,
     /// The predicate in words.

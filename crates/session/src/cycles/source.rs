@@ -135,11 +135,6 @@ impl CycleRecorder {
         !matches!(self.source, CycleSource::Recording(_))
     }
 
-    /// Whether cycles come from events that tracefs records meanwhile.
-    fn is_traced(&self) -> bool {
-        matches!(self.source, CycleSource::Tracefs(..))
-    }
-
     /// The name of a thread.
     pub fn comm(&self, tid: u32) -> Option<String> {
         match &self.source {

@@ -35,7 +35,7 @@ pub struct GateLimit {
 
 /// Why a text is not such a requirement.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-enum GateError {
+pub enum GateError {
     /// Two parts are needed.
     #[error("write a figure and a margin, like `p99.9:10us` or `max:5%`")]
     NoMargin,

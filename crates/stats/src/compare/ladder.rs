@@ -79,7 +79,7 @@ impl Ladder {
     }
 
     /// The value at this rank from the top, from 1: the upper end of its bucket.
-    pub(crate) fn from_top(&self, rank: u64) -> Option<i64> {
+    pub(crate) fn at_rank_from_top(&self, rank: u64) -> Option<i64> {
         let from_bottom = self.count().checked_sub(rank.max(1))? + 1;
         self.at_rank(from_bottom).map(|(_, high)| high)
     }
@@ -122,10 +122,13 @@ mod tests {
             (a.count(), a.at_rank(1), a.at_rank(3), a.at_rank(5)),
             (4, Some((-3, -3)), Some((5, 5)), None)
         );
-        assert_eq!((a.from_top(1), a.from_top(4), a.from_top(5)), (Some(5), Some(-3), None));
+        assert_eq!(
+            (a.at_rank_from_top(1), a.at_rank_from_top(4), a.at_rank_from_top(5)),
+            (Some(5), Some(-3), None)
+        );
         assert_eq!((a.at_or_below(4), a.at_or_below(5), a.at_or_below(-9)), (2, 4, 0));
         let both = Ladder::merged(&[&a, &Ladder::of_samples(&[2])]);
         assert_eq!((both.count(), both.at_rank(3)), (5, Some((2, 2))));
-        assert_eq!((Ladder::default().count(), Ladder::default().from_top(1)), (0, None));
+        assert_eq!((Ladder::default().count(), Ladder::default().at_rank_from_top(1)), (0, None));
     }
 }

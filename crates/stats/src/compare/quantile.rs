@@ -64,12 +64,13 @@ impl Quantile<'_> {
         // same limit.
         let tail = normal(-student_upper(self.spread.df, error / 2.0));
         let n = self.ladder.count() as f64 / self.spread.factor;
-        let from_top = |rank: f64| {
+        let at_rank_from_top = |rank: f64| {
             let rank = rank.max(0.0);
-            if rank < 1.0 { None } else { self.ladder.from_top(rank as u64) }
+            if rank < 1.0 { None } else { self.ladder.at_rank_from_top(rank as u64) }
         };
-        let high = from_top((rank_at(n, self.share, tail) * self.spread.factor).floor());
-        let low = from_top((rank_at(n, self.share, 1.0 - tail) * self.spread.factor).ceil());
+        let high = at_rank_from_top((rank_at(n, self.share, tail) * self.spread.factor).floor());
+        let low =
+            at_rank_from_top((rank_at(n, self.share, 1.0 - tail) * self.spread.factor).ceil());
         Interval {
             low: low.map_or(f64::NEG_INFINITY, |low| (low as f64).min(self.value)),
             high: high.map_or(f64::INFINITY, |high| (high as f64).max(self.value)),

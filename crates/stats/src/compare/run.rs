@@ -91,7 +91,7 @@ impl ComparedRun {
             peaks(&samples, &ladder)
         } else if data.worst.is_empty() {
             (1..=data.count().min(PEAKS_AMONG as u64))
-                .map_while(|rank| ladder.from_top(rank))
+                .map_while(|rank| ladder.at_rank_from_top(rank))
                 .collect()
         } else {
             peaks_of(data.worst.iter().map(|worst| (worst.seq, worst.latency().ns())).collect())
@@ -157,7 +157,9 @@ fn with_hidden(kept: &[Sample], period: i64) -> Vec<i64> {
 /// The peaks of the longest hundredth.
 fn peaks(samples: &[i64], ladder: &Ladder) -> Vec<i64> {
     let requested = (samples.len() / 100).clamp(samples.len().min(20), PEAKS_AMONG);
-    let (Some(bound), Some(max)) = (ladder.from_top(requested as u64), ladder.from_top(1)) else {
+    let (Some(bound), Some(max)) =
+        (ladder.at_rank_from_top(requested as u64), ladder.at_rank_from_top(1))
+    else {
         return Vec::new();
     };
     // Many may equal the bound: they are dropped unless none is above.

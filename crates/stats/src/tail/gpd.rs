@@ -2,7 +2,9 @@
 //! 1 − (1 + ξy/σ)^(−1/ξ), exponential for ξ = 0.
 
 use super::TailLevel;
-use super::gev::{DROP, SHAPES, l_moments, least_over};
+#[cfg(test)]
+use super::gev::l_moments;
+use super::gev::{DROP, SHAPES, least_over};
 use crate::Random;
 use crate::optimize::{golden, simplex};
 
@@ -59,6 +61,7 @@ impl Gpd {
     }
 
     /// Fits by L-moments (Hosking and Wallis, Technometrics 29, 1987).
+    #[cfg(test)]
     pub(crate) fn by_l_moments(excesses: &[f64]) -> Option<Gpd> {
         let [l1, l2, _] = l_moments(excesses)?;
         let k = (l1 / l2 - 2.0).clamp(-0.9, 0.45);

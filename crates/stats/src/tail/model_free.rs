@@ -57,7 +57,7 @@ fn index(run: &ComparedRun) -> Option<f64> {
     if n < LONGEST || n != run.ladder.count() {
         return None;
     }
-    let bound = run.ladder.from_top((n / 100).min(LONGEST))?;
+    let bound = run.ladder.at_rank_from_top((n / 100).min(LONGEST))?;
     let above = run.samples.iter().enumerate().filter(|(_, sample)| **sample > bound);
     Some(extremal_index(&above.map(|(k, _)| k as u64).collect::<Vec<u64>>()))
 }

@@ -17,7 +17,7 @@ use super::design::{self, PlannedBlock, RoundTask, group, group_size, least_grou
 use super::effect::{EffectRow, MISSED, Screened, estimates};
 use super::repeats::{ATTEMPTS, Controls};
 use super::request::{BlockPurpose, BlockRequest, MeasuredBlock, TuneStep, TuningOptions};
-use super::{FIRST, PILOT, ROUND, blocks_needed};
+use super::{FIRST, PILOT, ROUND};
 use crate::Random;
 use crate::compare::multiple::holm;
 use crate::dispersion::moments;
@@ -163,22 +163,6 @@ impl Tuning {
         if self.queue.is_empty() && !matches!(self.stage, TuningStage::Done(_)) {
             self.end_group();
         }
-    }
-
-    /// The number of blocks probably still to come, by the known spread; `None` before that.
-    /// Includes this round and the last comparison, not further rounds.
-    fn expected_blocks(&self) -> Option<f64> {
-        let spread = self.spread?;
-        let pairs = 2.0 * self.pairs_needed(spread);
-        Some(match self.stage {
-            TuningStage::Pilot | TuningStage::Done(_) => 0.0,
-            TuningStage::Screen { round, .. } => {
-                let needed =
-                    blocks_needed(&self.options, self.open.len(), self.share(round), spread);
-                (needed - self.rows.len() as f64).max(self.queue.len() as f64) + pairs
-            }
-            TuningStage::Confirm => (pairs - self.pairs.len() as f64).max(self.queue.len() as f64),
-        })
     }
 
     /// The duration of a block including its preparation, as far as known.

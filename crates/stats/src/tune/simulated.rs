@@ -61,7 +61,7 @@ impl RecordedMachine {
         let of = |first: usize| {
             let all = || (first..first + seconds).map(|s| &self.seconds[s % self.seconds.len()]);
             let count: u64 = all().map(|(count, _)| count).sum();
-            let from_top = count - percentiles::rank(percentile, count) + 1;
+            let at_rank_from_top = count - percentiles::rank(percentile, count) + 1;
             // A latency represents the samples from its rank up to the next known one.
             let mut steps: Vec<(f64, u64)> = all()
                 .flat_map(|(_, known)| {
@@ -73,7 +73,7 @@ impl RecordedMachine {
             let mut above = 0;
             let found = steps.iter().find(|(_, samples)| {
                 above += samples;
-                above >= from_top
+                above >= at_rank_from_top
             });
             found.or(steps.last()).map_or(0.0, |(ns, _)| ns.max(1.0).ln())
         };
