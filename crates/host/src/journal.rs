@@ -17,7 +17,7 @@
 pub mod apply;
 pub mod record;
 pub mod report;
-pub mod restore_tasks;
+pub(crate) mod restore_tasks;
 pub mod saved;
 pub mod store;
 pub mod tasks;

@@ -87,7 +87,7 @@ pub fn try_lock(path: &Path) -> Result<Option<File>, LabError> {
 
 /// Removes set-user-ID and set-group-ID from everything below a directory: unpacked programs run
 /// with the rights of their caller.
-pub fn strip(below: &Path) -> Result<(), LabError> {
+pub(crate) fn strip(below: &Path) -> Result<(), LabError> {
     let metadata = fs::symlink_metadata(below).map_err(LabError::io("read", below))?;
     let mode = metadata.mode();
     if !metadata.is_symlink() && mode & 0o6000 != 0 {

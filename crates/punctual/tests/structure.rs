@@ -1,12 +1,15 @@
 //! The structure of the sources: crates import downward, sibling modules do not import in a circle,
-//! a module's file is beside its directory, and lines have at most 100 columns.
+//! a module's file is beside its directory, an item is public only if another crate names it, and
+//! lines have at most 100 columns.
 //!
 //! Imports are read from the sources' tokens, including those of macros. A module and its
 //! descendants are one room: only imports from sibling rooms count.
 
 mod imports;
+mod public;
 
 use imports::Module;
+use proc_macro2::TokenStream;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -109,6 +112,36 @@ fn reaches(imports: &BTreeMap<String, BTreeSet<String>>, from: &str, to: &str) -
         }
     }
     false
+}
+
+/// Crates whose items need not be named by others: the library of users, and the programs.
+const OF_USERS: [&str; 3] = ["testpoint", "punctual", "truth"];
+
+#[test]
+fn public_items_are_named_by_another_crate() {
+    let tokens =
+        |path: &PathBuf| -> TokenStream { fs::read_to_string(path).unwrap().parse().unwrap() };
+    let sources =
+        sources().into_iter().filter(|path| path.extension().is_some_and(|of| of == "rs"));
+    let mut named: BTreeMap<PathBuf, BTreeSet<String>> = BTreeMap::new();
+    let mut public: BTreeMap<PathBuf, Vec<public::Item>> = BTreeMap::new();
+    for path in sources {
+        let tokens = tokens(&path);
+        let below = path.ancestors().find(|path| path.ends_with("src"));
+        let place = below.or(path.parent()).unwrap().to_owned();
+        public::names(&tokens, named.entry(place.clone()).or_default());
+        public::items(&tokens, public.entry(place).or_default());
+    }
+    let mut wrong = Vec::new();
+    for name in FLOORS.iter().filter(|name| !OF_USERS.contains(name)) {
+        let src = root().join("crates").join(name).join("src");
+        let others = named.iter().filter(|(place, _)| **place != src);
+        let outside: BTreeSet<String> = others.flat_map(|(_, names)| names.clone()).collect();
+        let items = &public[&src];
+        assert!(items.len() > 4, "{name} has {} public items", items.len());
+        wrong.extend(public::unused(items, &outside).iter().map(|item| format!("{name}: {item}")));
+    }
+    assert!(wrong.is_empty(), "make them pub(crate) or private:\n{}", wrong.join("\n"));
 }
 
 #[test]

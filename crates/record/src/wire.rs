@@ -20,4 +20,4 @@ pub mod layout {
 }
 
 /// The size of a record is a multiple of this.
-pub const WORD: usize = 8;
+pub(crate) const WORD: usize = 8;

@@ -10,7 +10,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 /// Time between two versions of the file.
-pub const INTERVAL: Nanos = Nanos::from_secs(15);
+pub(crate) const INTERVAL: Nanos = Nanos::from_secs(15);
 /// The collector runs as another user.
 const MODE: u32 = 0o644;
 

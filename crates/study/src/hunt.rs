@@ -9,7 +9,7 @@ pub mod archive;
 pub mod document;
 pub mod experiment;
 pub mod failures;
-pub mod minimise;
+pub(crate) mod minimise;
 pub mod require;
 pub mod run;
 pub mod search;

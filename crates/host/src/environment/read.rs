@@ -38,7 +38,7 @@ pub fn number<T: FromStr>(files: &dyn Files, path: &str) -> Fact<T> {
 
 /// A file that holds a list of CPUs; an empty text, and `(null)` for a mask that was never
 /// allocated, are the empty set.
-pub fn cpu_list(files: &dyn Files, path: &str) -> Fact<CpuSet> {
+pub(crate) fn cpu_list(files: &dyn Files, path: &str) -> Fact<CpuSet> {
     let list = |text: &str| if text == "(null)" { Some(CpuSet::new()) } else { text.parse().ok() };
     parsed(path, text(files, path), list, "a list of CPUs")
 }

@@ -209,7 +209,7 @@ impl Journal<'_> {
 
     /// Takes a CPU offline and online again, and restores these files if the kernel changed them
     /// meanwhile.
-    pub fn replug(
+    pub(crate) fn replug(
         &mut self,
         files: &dyn Files,
         step: &str,

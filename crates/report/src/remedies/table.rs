@@ -6,7 +6,7 @@ use punctual_explain::explain::{Budget, Cause, CpuMode};
 
 /// A remedy for a cause, if the evidence supports it.
 #[cfg_attr(not(test), expect(dead_code, reason = "the reference documentation has id and when"))]
-pub struct Remedy {
+pub(crate) struct Remedy {
     pub id: &'static str,
     pub cause: CauseKind,
     /// The predicate in words.

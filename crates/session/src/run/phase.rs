@@ -53,7 +53,7 @@ const LOAD_START: Nanos = Nanos::from_secs(5);
 /// instead of hanging.
 const STOP_TIMEOUT: Nanos = Nanos::from_secs(10);
 
-pub enum PhaseError {
+pub(crate) enum PhaseError {
     /// A resource of a measure is missing: nothing of the phase was started.
     Missing(String),
     Failed(String),

@@ -14,7 +14,7 @@ const SHUFFLES: usize = 199;
 
 /// Gates being collected for a [`Model`].
 #[derive(Default)]
-pub struct Gates {
+pub(crate) struct Gates {
     gates: Vec<ModelGate>,
     refusals: Vec<String>,
 }

@@ -13,7 +13,7 @@ const ZERO: f64 = 1e-6;
 
 /// The parameters of the distribution.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Gpd {
+pub(crate) struct Gpd {
     pub scale: f64,
     /// ξ: above 0 the tail is heavier than exponential; below 0 it is bounded.
     pub shape: f64,

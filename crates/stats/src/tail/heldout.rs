@@ -13,7 +13,7 @@ const EXPECTED: [f64; 2] = [8.0, 2.0];
 
 /// Counts bursts of the second half beyond levels of the first half's fit. The uncertainty of the
 /// fit is included in the draws.
-pub fn predict(gates: &mut Gates, over: &Over, samples: usize, random: &mut Random) {
+pub(crate) fn predict(gates: &mut Gates, over: &Over, samples: usize, random: &mut Random) {
     let half = over.places.partition_point(|place| *place < samples / 2);
     let (first, second) = over.excesses.split_at(half);
     let Some(fit) = Gpd::by_likelihood(first).filter(|_| first.len() >= 20) else {

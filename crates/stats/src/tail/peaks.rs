@@ -12,7 +12,7 @@ use punctual_bundle::tail::Peaks;
 const PEAKS: [usize; 4] = [400, 200, 100, 60];
 
 /// Peaks of bursts over a threshold.
-pub struct Over {
+pub(crate) struct Over {
     /// In ns.
     pub threshold: f64,
     /// The index of each among the samples, in order.

@@ -65,7 +65,7 @@ pub(crate) fn simpler(input: &Input) -> Vec<Input> {
 ///
 /// # Errors
 /// Those of [`Trials::run`].
-pub fn minimise<T: Trials>(
+pub(crate) fn minimise<T: Trials>(
     search: &mut HuntSearch,
     key: &ArchiveKey,
     trials: &mut T,

@@ -25,7 +25,7 @@ impl RunName {
         format!("cells/{self}")
     }
 
-    pub fn leaf(&self) -> String {
+    pub(crate) fn leaf(&self) -> String {
         let seed = self.seed.map_or(String::new(), |seed| format!("s{seed}-"));
         format!("{seed}r{}", self.number)
     }

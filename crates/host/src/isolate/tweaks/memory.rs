@@ -5,7 +5,7 @@ use crate::files::Files;
 use crate::isolate::machine::MachineSplit;
 
 /// Sets the folding interval of the counters to 1,000 s, as partrt does.
-pub fn vmstat(files: &dyn Files, _: &MachineSplit, draft: &mut Draft) -> Result<(), String> {
+pub(crate) fn vmstat(files: &dyn Files, _: &MachineSplit, draft: &mut Draft) -> Result<(), String> {
     draft.want(files, "/proc/sys/vm/stat_interval", "1000");
     Ok(())
 }
@@ -22,7 +22,7 @@ pub(crate) fn transparent_hugepages(
 
 /// Stops merging equal pages. Merged pages stay merged: `2` would split them immediately, which
 /// costs latency.
-pub fn ksm(files: &dyn Files, _: &MachineSplit, draft: &mut Draft) -> Result<(), String> {
+pub(crate) fn ksm(files: &dyn Files, _: &MachineSplit, draft: &mut Draft) -> Result<(), String> {
     let path = "/sys/kernel/mm/ksm/run";
     if files.read_trimmed(path).is_ok_and(|run| run == "2") {
         return Ok(());
