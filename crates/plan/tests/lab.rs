@@ -190,7 +190,7 @@ fn axes_that_contradict_the_experiment_are_refused() {
     let all =
         lab("[lab]\nexperiment = 'base.toml'\n[axes]\npolicy = ['rr']\n[[exclude]]\npolicy = \
              'rr'\n");
-    assert!(all.cells().unwrap_err().to_string().contains("left out"));
+    assert!(all.cells().unwrap_err().to_string().contains("is excluded"));
 }
 
 mod any {

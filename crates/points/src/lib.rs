@@ -12,7 +12,7 @@
 //!     std::thread::sleep(std::time::Duration::from_millis(5));
 //! }
 //! let collected = collector.finish(&mut |source, events| println!("{source}: {}", events.len()));
-//! # Ok::<(), punctual_points::StartError>(())
+//! # Ok::<(), punctual_points::CollectorStartError>(())
 //! ```
 //!
 //! The files belong to untrusted processes. They are read by pread(2), never mapped: a file that

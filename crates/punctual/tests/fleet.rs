@@ -94,7 +94,7 @@ fn fleet_tables_are_readable_by_duckdb_and_polars() {
     copy(&place, "lossy", "c", "board1", 21, "6.12-rt");
     copy(&place, "cut-off", "d", "board1", 21, "6.12-rt");
     let first = exported(&place);
-    assert!(first.starts_with("5 runs added") && first.contains("1 without an end"), "{first}");
+    assert!(first.starts_with("5 runs added") && first.contains("1 no recorded end"), "{first}");
     // Existing runs are not added again; new ones are.
     assert!(exported(&place).starts_with("0 runs added to fleet; 5 there already"));
     copy(&place, "good", "e", "board 3/..", 22, "6.1-rt");

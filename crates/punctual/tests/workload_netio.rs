@@ -111,7 +111,7 @@ fn a_port_that_is_in_use_and_a_directory_that_is_not_there_are_refused() {
         let port = address.expect("an address").port();
         let said = refused_with(&place, &format!("-s transport={transport} -s port={port}"));
         assert!(
-            said.contains("another program has it") && said.contains(&port.to_string()),
+            said.contains("another program uses it") && said.contains(&port.to_string()),
             "{said}"
         );
     }

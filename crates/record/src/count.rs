@@ -2,9 +2,9 @@
 //! counts.
 //!
 //! ```no_run
-//! use punctual_record::count::{Counters, Kind, Tasks};
-//! let tasks = Tasks::Processes(vec![std::process::id()]);
-//! let counters = Counters::start(&tasks, &[Kind::Syscalls, Kind::Switches])?;
+//! use punctual_record::count::{CountKind, CountedTasks, RunningCounters};
+//! let tasks = CountedTasks::Processes(vec![std::process::id()]);
+//! let counters = RunningCounters::start(&tasks, &[CountKind::Syscalls, CountKind::Switches])?;
 //! let before = counters.read()?;
 //! // … the work …
 //! let made = counters.read()?.since(&before);

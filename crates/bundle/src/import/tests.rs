@@ -230,7 +230,7 @@ fn a_malformed_import_is_refused_with_its_line_number() {
             format!("{head}{foot}# Histogram\n"),
             "line 7: a second histogram; the first begins in line 1",
         ),
-        (format!("{head}{foot}rubbish\n"), "line 7: something other than a comment"),
+        (format!("{head}{foot}rubbish\n"), "line 7: the histogram is followed by something"),
         (
             format!("{head}{}", foot.replace("Avg Latencies: 1 1", "Avg Latencies: 1")),
             "line 4: 1 numbers for 2 threads",

@@ -130,7 +130,7 @@ mod tests {
         for (requirement, why) in [
             ("cpu4000/entries == 0", "CPU 4000, which is not measured"),
             ("overruns == 0", "no `overruns`"),
-            ("servo/entry max < 1ms", "`servo` is no CPU"),
+            ("servo/entry max < 1ms", "`servo` is not a CPU"),
             ("wakeup max < 1ms", "no series `wakeup`"),
         ] {
             let said = refused(asked(requirement));

@@ -39,6 +39,9 @@ const RUNS: &str = "runs";
 /// The suffix for a run that failed by itself under `punctual lab cell`.
 const FAILED: &str = ".failed.json";
 
+/// Attempts to create a log that another process may create, too.
+const LOG_ATTEMPTS: usize = 10;
+
 /// A lab's directory, held by this process alone, or joined for one run.
 pub struct LabDirectory {
     store: Store,
@@ -276,13 +279,17 @@ impl LabDirectory {
         }
     }
 
-    /// Creates a run's log, replacing an earlier one.
+    /// Creates a run's log, replacing an earlier one. Another process may do the same.
     pub(crate) fn new_log(&self, name: &RunName) -> Result<File, Failure> {
         let log = self.log(name);
-        if log.exists() {
-            log.remove().map_err(Failure::failed)?;
-        }
-        log.create_new().map_err(Failure::failed)
+        let create = || {
+            if log.exists() {
+                let _ = log.remove();
+            }
+            log.create_new()
+        };
+        let made = (1..LOG_ATTEMPTS).find_map(|_| create().ok());
+        made.map_or_else(create, Ok).map_err(Failure::failed)
     }
 
     /// Records why a run failed, for the collecting process.

@@ -385,6 +385,9 @@ mod tests {
         let port = taken.local_addr().unwrap().port();
         let plan = NetioPlan { port, ..NetioPlan::default() };
         let why = NetworkLine::open(&plan).err().unwrap();
-        assert!(why.contains(&port.to_string()) && why.contains("another program has it"), "{why}");
+        assert!(
+            why.contains(&port.to_string()) && why.contains("another program uses it"),
+            "{why}"
+        );
     }
 }

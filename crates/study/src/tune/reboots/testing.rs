@@ -73,7 +73,7 @@ impl Reboots for &World {
     fn booted(&mut self) -> Result<(), Failure> {
         self.fate.meet();
         match *self.next.borrow() {
-            Some(_) => Err(Failure::failed("no boot can be for one time here")),
+            Some(_) => Err(Failure::failed("one-time boots are impossible here")),
             None => Ok(()),
         }
     }
