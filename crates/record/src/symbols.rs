@@ -8,6 +8,7 @@
 mod kernel;
 pub mod lines;
 mod object;
+mod perf_map;
 mod place;
 mod spec;
 #[cfg(feature = "lines")]

@@ -1,11 +1,15 @@
 //! Resolves addresses in a process to its functions.
 
+use super::perf_map::PerfMap;
 use super::{ElfObject, Function, lines, object};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+/// The beginning of the name that a program gave to memory of no file (PR_SET_VMA_ANON_NAME).
+const ANONYMOUS: &str = "[anon";
 
 /// The mapped code of a process.
 #[derive(Clone, Default, Debug)]
@@ -82,7 +86,7 @@ impl SymbolPlace {
     /// Whether it is in a shared library, or in the kernel's.
     pub fn is_in_library(&self) -> bool {
         let file = self.file.to_string_lossy();
-        file.starts_with('[') || file.contains(".so")
+        (file.starts_with('[') && !file.starts_with(ANONYMOUS)) || file.contains(".so")
     }
 }
 
@@ -175,6 +179,8 @@ pub struct FunctionNames {
     files: BTreeMap<(PathBuf, FileIdentity), Option<Vec<Function>>>,
     /// The functions with lines of the places that were looked up.
     lines: BTreeMap<SymbolPlace, Vec<SourceFrame>>,
+    /// Those that runtimes compiled, by a thread of the process.
+    compiled: BTreeMap<u32, PerfMap>,
 }
 
 impl FunctionNames {
@@ -215,8 +221,13 @@ impl FunctionNames {
     pub fn name(&mut self, place: &SymbolPlace, tid: u32) -> String {
         let file = place.file.to_string_lossy();
         if !file.starts_with('/') {
-            let is_named = !file.is_empty();
-            return if is_named { file.into_owned() } else { "code in no file".to_owned() };
+            // The kernel names mappings with a purpose in brackets; runtimes may name theirs.
+            if file.is_empty() || file.starts_with(ANONYMOUS) {
+                let address = place.range.0.wrapping_add(place.offset);
+                let map = self.compiled.entry(tid).or_insert_with(|| PerfMap::of(tid));
+                return map.name(address).unwrap_or("code in no file").to_owned();
+            }
+            return file.into_owned();
         }
         let key = (place.file.to_path_buf(), place.identity);
         let functions = self.files.entry(key).or_insert_with(|| functions_of(place, tid));
