@@ -35,8 +35,7 @@ impl KcidbOptions {
     pub fn new(origin: Option<String>, build: Option<String>) -> Result<KcidbOptions, String> {
         if let Some(origin) = origin.as_deref().filter(|origin| !is_origin(origin)) {
             return Err(format!(
-                "{:?} is not an origin: it consists of a-z, 0-9 and \
-                                _",
+                "{:?} is not an origin: it consists of a-z, 0-9 and _",
                 plain(origin)
             ));
         }
@@ -45,11 +44,9 @@ impl KcidbOptions {
                 .is_some_and(|(origin, rest)| is_origin(origin) && plain(rest) == rest)
         };
         match build.as_deref().filter(|id| !is_id(id)) {
-            Some(id) => Err(format!(
-                "{:?} is not a build id: it has the form \
-                                     ORIGIN:ID",
-                plain(id)
-            )),
+            Some(id) => {
+                Err(format!("{:?} is not a build id: it has the form ORIGIN:ID", plain(id)))
+            }
             None => Ok(KcidbOptions { origin, build }),
         }
     }
