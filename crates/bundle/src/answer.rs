@@ -76,6 +76,13 @@ pub struct AnsweredDelay {
     /// unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub who: Option<String>,
+    /// The line of the program, `loop.cpp:142`, at which most of its longest cycles had this delay;
+    /// without debug information the function. Absent if no stack shows it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<String>,
+    /// The task that mostly ended these waits, and its line: `panel-77 at panel.cpp:61`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_by: Option<String>,
     /// The share of the time, 0 to 1.
     pub share: f64,
 }

@@ -48,7 +48,9 @@ pub use histogram::LinearHistogram;
 pub use limit::{Limit, LimitError};
 pub use made_of::MadeOf;
 pub use missing::Missing;
-pub use notes::{Cell, ClockCost, Column, Figure, Notes, Table, Tolerance, Validation};
+pub use notes::{
+    Cell, ClockCost, Column, Figure, Notes, PLACES, STACKS, Table, Tolerance, Validation,
+};
 pub use perf_event::PerfEvent;
 pub use published::{PublishedResult, PublishedResults, PublishedShape, ShapeError, Term};
 pub use requirement::{BoundComparison, Metric, Requirement};

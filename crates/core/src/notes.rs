@@ -222,6 +222,19 @@ impl Figure {
     }
 }
 
+/// The name of the table of the lines of a program with what happened there.
+pub const PLACES: &str = "places";
+/// The name of the table of a thread's stacks, outermost function first, `;` between functions. It
+/// is drawn as a flame graph, and exported, but not shown as a table.
+pub const STACKS: &str = "stacks";
+
+impl Notes {
+    /// The tables that are shown as such.
+    pub fn shown_tables(&self) -> impl Iterator<Item = &Table> {
+        self.tables.iter().filter(|table| table.name != STACKS)
+    }
+}
+
 /// Rows of figures, such as the holders of a lock, or the cost of each mechanism.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Table {

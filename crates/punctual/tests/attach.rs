@@ -3,6 +3,7 @@
 mod lint;
 mod metrics;
 mod options;
+mod places;
 mod recorded;
 mod steal;
 mod without_bpf;

@@ -137,7 +137,7 @@ fn online() -> CpuSet {
 
 /// The cycles of each thread with the breakdown of a typical one, until the program has ended.
 fn attend(start: impl FnOnce() -> Child) -> BTreeMap<u32, (Vec<Cycle>, Split)> {
-    let mut attacher = CycleRecorder::start(&online(), false, backend()).expect("it starts");
+    let mut attacher = CycleRecorder::start(&online(), false, true, backend()).expect("it starts");
     let mut child = start();
     attacher.watch_process(child.id()).expect("it is watched");
     let calls = punctual_record::syscall_names();

@@ -143,8 +143,8 @@ struct attached {
 	struct wire_gap gap; /* the one that ends */
 	struct wire_gap interrupted; /* an interrupt's or a softirq's */
 	struct wire_moment instant; /* one that is over at once */
-	u64 copied_since[2]; /* stacks of each kind that were copied lately: COPIES_OF_… */
-	u32 copied[2];
+	u64 copied_since[4]; /* stacks of each kind that were copied lately: COPIES_OF_… */
+	u32 copied[4];
 	struct wire_times times; /* the last: user space reads it */
 };
 
@@ -1139,18 +1139,18 @@ INLINE i32 user_stack(void *ctx)
 	return bpf_get_stackid(ctx, &stacks, BPF_F_USER_STACK | BPF_F_FAST_STACK_CMP);
 }
 
-/* Where it left the CPU, or was interrupted; and what it did itself. */
-enum { COPIES_OF_DELAYS, COPIES_OF_ACTIONS };
+/* Where it left the CPU, or was interrupted; what it did itself; where another task woke it. */
+enum { COPIES_OF_DELAYS, COPIES_OF_ACTIONS, COPIES_OF_WAKERS };
 
 INLINE bool may_copy(struct attached *t, u32 kind, u64 now)
 {
 	if (!copy_stacks)
 		return false;
-	if (now - t->copied_since[kind & 1] > WIRE_COPIES_EVERY) {
-		t->copied_since[kind & 1] = now;
-		t->copied[kind & 1] = 0;
+	if (now - t->copied_since[kind & 3] > WIRE_COPIES_EVERY) {
+		t->copied_since[kind & 3] = now;
+		t->copied[kind & 3] = 0;
 	}
-	return t->copied[kind & 1] < WIRE_COPIES_IN_A_ROW;
+	return t->copied[kind & 3] < WIRE_COPIES_IN_A_ROW;
 }
 
 INLINE bool read_user_regs(__attribute__((unused)) struct wire_stack_copy *to)
@@ -1158,7 +1158,8 @@ INLINE bool read_user_regs(__attribute__((unused)) struct wire_stack_copy *to)
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct pt_regs *regs = bpf_task_pt_regs(task);
 
-	if (is_compat(task))
+	/* A thread of the kernel has no user stack. */
+	if (task->flags & PF_KTHREAD || is_compat(task))
 		return false;
 #if defined(TARGET_x86_64)
 	to->ip = regs->ip;
@@ -1200,7 +1201,7 @@ NOINLINE int copy_stack(struct attached *t, u32 kind, u64 now)
 		copy->head.taken = 0;
 		return 0;
 	}
-	t->copied[kind & 1]++;
+	t->copied[kind & 3]++;
 	copy->head.tid = pid_tgid;
 	copy->head.process = pid_tgid >> 32;
 	left = WIRE_STACK_PAGE - (copy->head.sp & (WIRE_STACK_PAGE - 1));
@@ -1255,6 +1256,8 @@ NOINLINE int acts(struct attached *t, u32 tid, u32 kind, u32 call, u64 now)
 	m->kind = kind;
 	m->within = 0;
 	m->copy = copy;
+	m->waker = 0;
+	m->waker_copy = 0;
 	return emit_to(buffer, now, tid, WIRE_MOMENT, cpu, (const u64 *)m, sizeof(*m) / 8);
 }
 
@@ -1269,10 +1272,14 @@ NOINLINE int begin_moment(void *ctx, struct attached *t, struct task_struct *nex
 		return 0;
 	t->moments++;
 	m = &t->moment;
-	if (unlikely(m->begin))
+	if (unlikely(m->begin)) {
 		forget_copy(m->copy);
+		forget_copy(m->waker_copy);
+	}
 	m->begin = now;
 	m->slept = 0;
+	m->waker = 0;
+	m->waker_copy = 0;
 	m->kind = kind;
 	m->within = t->within;
 	m->call = t->call;
@@ -1293,9 +1300,27 @@ GLOBAL int end_moment(struct attached *t, u32 tid, u64 now)
 	if (has_room(buffer))
 		emit_to(buffer, now, tid, WIRE_MOMENT, cpu, (const u64 *)&t->moment,
 			sizeof(struct wire_moment) / 8);
-	else
+	else {
 		forget_copy(t->moment.copy);
+		forget_copy(t->moment.waker_copy);
+	}
 	t->moment.begin = 0;
+	return 0;
+}
+
+/* The running task ends the sleep of a thread within a cycle, if it is a task that does: where. */
+NOINLINE int ends_sleep(struct attached *t, u64 now)
+{
+	struct wire_moment *m;
+
+	if (!t || !t->moment.begin || t->waker.by != WIRE_CYCLE_BY_TASK ||
+	    t->waker.tid != own_id())
+		return 0;
+	m = &t->moment;
+	m->woken = now;
+	m->waker = t->waker.tid;
+	__builtin_memcpy(m->waker_comm, t->waker.comm, sizeof(m->waker_comm));
+	m->waker_copy = copy_stack(t, COPIES_OF_WAKERS, now);
 	return 0;
 }
 
@@ -1689,6 +1714,7 @@ INLINE int wake_up(struct attached *t, struct cpu *here, u32 tid, u32 target, u6
 	} else if (t->state == ASLEEP) {
 		add(a, t->within, slept);
 		t->moment.slept = slept;
+		ends_sleep(t, now);
 		if (unlikely(t->within == WIRE_PART_STOPPED)) {
 			blame_stopper(t);
 			t->times.stopped += slept;

@@ -530,7 +530,7 @@ struct wire_ordinary {
 #define WIRE_ATTACHED_ASKED 1800
 #define WIRE_ATTACHED_ASKS 1808
 #define WIRE_ATTACHED_AGAIN 768
-#define WIRE_ATTACHED_NUMBER 2484
+#define WIRE_ATTACHED_NUMBER 2516
 #define WIRE_PHASE_OPEN 1
 #define WIRE_PHASE_WAITING 2
 #define WIRE_PHASE_WOKEN 3
@@ -560,6 +560,11 @@ struct wire_moment {
 	u8 within; /* WIRE_PART_…: what the sleep is */
 	u16 copy; /* the number of the copy of its stack + 1; 0: none */
 	u8 next_comm[16];
+	u64 woken; /* when a task ended the sleep */
+	u32 waker; /* that task; 0: not known */
+	u16 waker_copy; /* of its stack then, as `copy` */
+	u16 spare;
+	u8 waker_comm[16];
 };
 
 /* A copy of a user stack, from its pointer upwards. The bytes follow the header. */

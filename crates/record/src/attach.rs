@@ -2,7 +2,7 @@
 //!
 //! ```no_run
 //! use punctual_record::attach::Attacher;
-//! let mut attacher = Attacher::start(&"0-3".parse()?, false)?;
+//! let mut attacher = Attacher::start(&"0-3".parse()?, false, true)?;
 //! attacher.watch_process(4711)?;
 //! // … later …
 //! attacher.drain(&mut |cycle| println!("{}: {}", cycle.tid, cycle.response_time()));
@@ -123,12 +123,14 @@ pub struct Attacher {
 
 impl Attacher {
     /// Starts on all these CPUs, which must include those of the program; no thread is watched yet.
-    /// With `children`, children of watched processes are watched too.
-    pub fn start(cpus: &CpuSet, children: bool) -> Result<Attacher, StartError> {
-        Attacher::load(cpus, children).map_err(|why| StartError::of(BACKEND, &why))
+    /// With `children`, children of watched processes are watched too; with `lines`, user stacks
+    /// are copied, which source lines need.
+    pub fn start(cpus: &CpuSet, children: bool, lines: bool) -> Result<Attacher, StartError> {
+        Attacher::load(cpus, children, lines).map_err(|why| StartError::of(BACKEND, &why))
     }
 
-    fn load(cpus: &CpuSet, children: bool) -> Result<Attacher, LoadError> {
+    fn load(cpus: &CpuSet, children: bool, lines: bool) -> Result<Attacher, LoadError> {
+        let copy_stacks = lines && Unwinder::IS_AVAILABLE;
         let kernel = Btf::from_sys_fs().map_err(|why| LoadError::NoBtf(why.to_string()))?;
         let (shape, count) = (BufferSizes::of(BUFFER, false), cpus.len() as u32);
         let [period_expiry, expiries @ ..] = crate::names::kernel_functions(EXPIRIES);
@@ -136,7 +138,7 @@ impl Attacher {
         let mut constants = vec![
             ("mask", shape.mask().to_ne_bytes().to_vec()),
             ("children", vec![u8::from(children)]),
-            ("copy_stacks", vec![u8::from(Unwinder::IS_AVAILABLE)]),
+            ("copy_stacks", vec![u8::from(copy_stacks)]),
             ("pid_namespace", crate::namespace::inner_number().to_ne_bytes().to_vec()),
             ("waits", set(&WAITING_CALLS)),
             ("files", set(&FILE_CALLS)),
@@ -164,7 +166,7 @@ impl Attacher {
         let buffers = Buffers::map(object.map("buffers")?, shape, count)
             .map_err(|why| LoadError::Map { bytes, why })?;
         let places = AttachPlaces::of(&object)?;
-        let copies = Unwinder::IS_AVAILABLE.then(|| Copies::of(&object)).transpose()?;
+        let copies = copy_stacks.then(|| Copies::of(&object)).transpose()?;
         let moments = Moments { copies, ..Moments::default() };
         let (attached, scratch) = (Vec::new(), Vec::new());
         let timers = expiries.contains(&0).then(timers_not_known);
@@ -430,6 +432,11 @@ impl Attacher {
         let addresses = self.moments.stacks.addresses(stacks, moment)?;
         let is_cut = addresses.len() == 1;
         Some(UserStack { addresses, is_cut })
+    }
+
+    /// The copied stack with this number, as that of a waker.
+    pub fn copied_stack(&self, number: u32) -> Option<UserStack> {
+        self.moments.copies.as_ref()?.stack(number).cloned()
     }
 
     /// Frees space for further stacks when due, except for `needed` ones.

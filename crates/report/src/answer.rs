@@ -11,7 +11,9 @@ use punctual_bundle::exact::ExplainedExactSample;
 use punctual_bundle::summary::{RequirementSummary, Summary, VerdictWord};
 use punctual_bundle::verdict::FailedPart;
 use punctual_bundle::{Outcome, Reason, Timebase};
-use punctual_core::{BoundComparison, CauseKind, Fact, Finding, Metric, Names, Nanos, Severity};
+use punctual_core::{
+    BoundComparison, CauseKind, Cell, Fact, Finding, Metric, Names, Nanos, PLACES, Severity,
+};
 use punctual_explain::Explanations;
 use punctual_explain::answer::{Blame, Blamed, Deciding, Delayed, deciding, delays};
 
@@ -73,7 +75,7 @@ pub fn of(summary: &Summary, evidence: &AnswerEvidence, rules: &Rules) -> Answer
                     samples: of.samples,
                     incidents: of.incidents,
                     from: of.from.ns(),
-                    causes: of.causes.iter().map(delay).collect(),
+                    causes: located(&of.causes, deciding.as_ref()),
                     source: of.left_open.map(by_accounting),
                 })
                 .or_else(stated)
@@ -222,7 +224,56 @@ fn delay(blame: &Blame) -> AnsweredDelay {
         Blamed::Kind(kind) => (kind.id().to_owned(), kind.words().to_owned()),
         Blamed::Entry { kind, words } => (kind.clone(), words.clone()),
     };
-    AnsweredDelay { cause, words, who: blame.who.clone(), share: blame.share }
+    let (who, share) = (blame.who.clone(), blame.share);
+    AnsweredDelay { cause, words, who, at: None, ended_by: None, share }
+}
+
+fn located(causes: &[Blame], deciding: Option<&Deciding<'_>>) -> Vec<AnsweredDelay> {
+    let mut causes: Vec<AnsweredDelay> = causes.iter().map(delay).collect();
+    if let Some(deciding) = deciding {
+        locate(&mut causes, deciding);
+    }
+    causes
+}
+
+/// Adds the line of the program to each delay, as far as the stacks of its longest cycles show it.
+fn locate(causes: &mut [AnsweredDelay], of: &Deciding<'_>) {
+    let measure = of.phase.measures.iter().find(|measure| measure.name == of.series.measure);
+    let table = measure.and_then(|of| of.notes.tables.iter().find(|table| table.name == PLACES));
+    let Some(table) = table else { return };
+    let column = |name: &str| table.columns.iter().position(|column| column.name == name);
+    let (Some(what), Some(line), Some(stacks), Some(in_longest), Some(ended)) = (
+        column("what"),
+        column("line"),
+        column("stacks"),
+        column("in longest cycles"),
+        column("mostly ended by"),
+    ) else {
+        return;
+    };
+    let text = |cell: &Cell| match cell {
+        Cell::Text(text) => Some(text.clone()),
+        Cell::Number(_) | Cell::Nothing => None,
+    };
+    let number = |cell: &Cell| match cell {
+        Cell::Number(number) if number.is_finite() => *number as u64,
+        _ => 0,
+    };
+    for cause in causes {
+        let words = match CauseKind::from_id(&cause.cause) {
+            Some(CauseKind::PriorityInversion) => CauseKind::Lock.words(),
+            Some(CauseKind::Preempted | CauseKind::Runqueue) => "preempted",
+            _ => &cause.words,
+        };
+        let is_of_it = |row: &&Vec<Cell>| text(&row[what]).is_some_and(|word| word == words);
+        let rows = table.rows.iter().filter(|row| row.len() == table.columns.len());
+        let most = rows
+            .filter(is_of_it)
+            .max_by_key(|row| (number(&row[in_longest]), number(&row[stacks])));
+        if let Some(row) = most {
+            (cause.at, cause.ended_by) = (text(&row[line]), text(&row[ended]));
+        }
+    }
 }
 
 /// Remedies for the causes, the largest share first.
@@ -339,15 +390,19 @@ fn whole_percent(share: f64) -> String {
 
 fn cause_words(delay: &AnsweredDelay) -> String {
     let who = delay.who.as_deref().map(|who| crate::format::clipped(who, NAME, false));
-    let who = match who {
-        None => String::new(),
-        Some(who) => match CauseKind::from_id(&delay.cause) {
-            Some(CauseKind::Lock | CauseKind::PriorityInversion) => format!(" (held by {who})"),
-            Some(CauseKind::OwnExecution) => format!(" (in {who})"),
-            _ => format!(" ({who})"),
-        },
+    let who = who.map(|who| match CauseKind::from_id(&delay.cause) {
+        Some(CauseKind::Lock | CauseKind::PriorityInversion) => format!("held by {who}"),
+        Some(CauseKind::OwnExecution) => format!("in {who}"),
+        _ => who,
+    });
+    let ended = delay.ended_by.as_deref().map(|end| format!("mostly ended by {}", plain(end)));
+    let beside: Vec<String> = who.into_iter().chain(ended).collect();
+    let beside = match beside.is_empty() {
+        true => String::new(),
+        false => format!(" ({})", beside.join(", ")),
     };
-    format!("{} {}{who}", whole_percent(delay.share), plain(&delay.words))
+    let at = delay.at.as_deref().map_or(String::new(), |at| format!(" at {}", plain(at)));
+    format!("{} {}{at}{beside}", whole_percent(delay.share), plain(&delay.words))
 }
 
 #[cfg(test)]

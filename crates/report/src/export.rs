@@ -6,6 +6,7 @@ mod cyclictest;
 mod explained;
 #[cfg(feature = "parquet")]
 pub mod fleet;
+mod folded;
 mod gnuplot;
 mod hdr;
 mod json;
@@ -117,6 +118,8 @@ formats! {
     CyclictestHistogram: cyclictest::HISTOGRAM,
     /// A gnuplot script with its data.
     Gnuplot: gnuplot::EXPORTER,
+    /// Stacks of attached threads.
+    Folded: folded::EXPORTER,
     /// Every kept sample, one per row.
     Csv: csv::SAMPLES,
     /// The figures, one series per row.

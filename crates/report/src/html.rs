@@ -21,6 +21,7 @@ mod environment;
 mod exact;
 mod facts;
 mod figures;
+mod flame;
 mod gather;
 mod header;
 mod interrupts;

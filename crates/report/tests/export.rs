@@ -69,7 +69,10 @@ fn every_format_of_every_bundle_is_written_or_refused_with_a_reason() {
                 Err(ExportError::Impossible { why, .. }) => {
                     let of_samples = name == "imported" && format.is_of_samples();
                     assert!(
-                        of_samples || format.is_of_recording() || format == Format::ParquetTables,
+                        of_samples
+                            || format == Format::Folded
+                            || format.is_of_recording()
+                            || format == Format::ParquetTables,
                         "{name} {}: {why}",
                         format.name()
                     );

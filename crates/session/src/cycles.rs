@@ -103,9 +103,9 @@ pub struct DrainedCycles {
     pub begun: bool,
 }
 
-fn attacher(backend: Backend) -> Result<CycleRecorder, Failure> {
+fn attacher(lines: bool, backend: Backend) -> Result<CycleRecorder, Failure> {
     let cpus = request::online_cpus()?;
-    CycleRecorder::start(&cpus, true, backend).map_err(|why| {
+    CycleRecorder::start(&cpus, true, lines, backend).map_err(|why| {
         Failure::refused(format!("cycles of programs cannot be measured on this system: {why}"))
     })
 }
@@ -113,12 +113,12 @@ fn attacher(backend: Backend) -> Result<CycleRecorder, Failure> {
 impl Cycles {
     /// Whether cycles can be measured here.
     pub fn rehearse() -> Result<(), Failure> {
-        attacher(Backend::Auto).map(drop)
+        attacher(true, Backend::Auto).map(drop)
     }
 
     /// Loads the BPF programs; nothing is watched yet.
     pub fn start(options: CycleOptions, environment: Environment) -> Result<Cycles, Failure> {
-        let mut attacher = attacher(options.backend)?;
+        let mut attacher = attacher(!options.without_lines, options.backend)?;
         Ok(Cycles {
             options,
             threads: BTreeMap::new(),

@@ -15,6 +15,18 @@ pub struct Moment {
     pub call: Option<u32>,
     /// The number of its user stack.
     pub stack: Option<u32>,
+    /// The task that ended its sleep, if known.
+    pub waker: Option<MomentWaker>,
+}
+
+/// The task that ended a sleep.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct MomentWaker {
+    pub tid: u32,
+    /// Its name, untrusted.
+    pub name: TaskComm,
+    /// The number of its user stack at that instant.
+    pub stack: Option<u32>,
 }
 
 /// The event of a thread at an instant of a cycle.
@@ -48,6 +60,11 @@ pub enum MomentKind {
 }
 
 impl Moment {
+    /// A moment of which nothing else is known.
+    pub fn at(tid: u32, begin: MonotonicNs, what: MomentKind) -> Moment {
+        Moment { tid, begin, end: begin, what, call: None, stack: None, waker: None }
+    }
+
     /// The time that it did not run for this reason.
     pub fn time(&self) -> Nanos {
         match self.what {

@@ -202,20 +202,12 @@ impl CycleStream {
                 let known = known.is_some();
                 self.forget(tid);
                 let what = MomentKind::Exit { name: TaskComm::default(), status: None };
-                let moment = Moment { tid, begin: at, end: at, what, call: None, stack: None };
-                known.then(|| take(StreamResult::Moment(moment)));
+                known.then(|| take(StreamResult::Moment(Moment::at(tid, at, what))));
             }
             EventKind::Exec => {
                 self.forget(tid);
                 let what = MomentKind::Exec;
-                take(StreamResult::Moment(Moment {
-                    tid,
-                    begin: at,
-                    end: at,
-                    what,
-                    call: None,
-                    stack: None,
-                }));
+                take(StreamResult::Moment(Moment::at(tid, at, what)));
             }
             _ => {}
         }

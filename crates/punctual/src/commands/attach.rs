@@ -84,6 +84,10 @@ pub struct AttachArgs {
     /// How kernel events are taken
     #[arg(long, value_name = "BACKEND", value_parser = backends::parser(), default_value = "auto")]
     backend: Backend,
+    /// No source lines: user stacks are not copied, which takes the program some time where it is
+    /// delayed, or faults
+    #[arg(long, conflicts_with = "cpus")]
+    no_lines: bool,
     /// The bundle's directory, which must not exist [default: punctual-attach-<time>]
     #[arg(long, short, value_name = "DIR")]
     output: Option<PathBuf>,
@@ -157,7 +161,7 @@ pub fn run(args: AttachArgs) -> Ending {
     let context = RunContext {
         metrics: args.engine.metrics.map(MetricsFile::new),
         further: Further { continuation, baseline: args.beside.earlier_runs() },
-        attached: Some(AttachedTo { program, backend: args.backend }),
+        attached: Some(AttachedTo { program, backend: args.backend, without_lines: args.no_lines }),
         differs: None,
         messages,
     };

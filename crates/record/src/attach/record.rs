@@ -10,7 +10,7 @@ use crate::wire::layout::{
 };
 use punctual_core::cycle::{
     AwaitedWaker, CallSet, Cycle, CycleCulprit, DescriptorSet, Gap, LockEvidence, LockHolder,
-    Moment, MomentKind, OUTSIDE, TaskComm, ThreadTimes, WaitingCall, WokenBy,
+    Moment, MomentKind, MomentWaker, OUTSIDE, TaskComm, ThreadTimes, WaitingCall, WokenBy,
 };
 use punctual_core::{CauseKind, MonotonicNs, Nanos, Split};
 
@@ -72,6 +72,9 @@ pub(super) fn read(mut bytes: &[u8], take: &mut dyn FnMut(Cycle), moments: &mut 
                 if let (Some(of_it), Some(copies)) = (&mut of_it, &mut moments.copies) {
                     let copied = copies.take(moment.copy, header.tid, moment.begin);
                     of_it.stack = copied.or(of_it.stack);
+                    if let Some(waker) = &mut of_it.waker {
+                        waker.stack = copies.take(moment.waker_copy, waker.tid, moment.woken);
+                    }
                     if of_it.what == MomentKind::Exec {
                         copies.forget(header.tid);
                     }
@@ -108,7 +111,9 @@ fn decode_moment(header: &Header, wire: &WireMoment) -> Option<Moment> {
         _ => return None,
     };
     let (call, stack) = (wire.call.checked_sub(1), u32::try_from(wire.stack).ok());
-    Some(Moment { tid: header.tid, begin, end, what, call, stack })
+    let name = TaskComm(wire.waker_comm);
+    let waker = (wire.waker > 0).then_some(MomentWaker { tid: wire.waker, name, stack: None });
+    Some(Moment { tid: header.tid, begin, end, what, call, stack, waker })
 }
 
 fn decode_gap(header: &Header, wire: &WireGap) -> Gap {

@@ -110,7 +110,7 @@ mod tests {
         stacks.freed.insert(5, MonotonicNs(1_000));
         let at = |begin| {
             let (begin, end) = (MonotonicNs(begin), MonotonicNs(2_000));
-            Moment { tid: 7, begin, end, what: MomentKind::Ran, call: None, stack: Some(5) }
+            Moment { end, stack: Some(5), ..Moment::at(7, begin, MomentKind::Ran) }
         };
         assert!(stacks.has(4, &at(900)));
         assert!(!stacks.has(5, &at(900)) && !stacks.has(5, &at(1_000)));

@@ -20,7 +20,7 @@ pub fn cycles_of(work: impl FnOnce(i64) + Send) -> Option<Vec<Cycle>> {
         println!("SKIPPED: {what}");
         return None;
     }
-    let mut attacher = Attacher::start(&online(), false).expect("it starts");
+    let mut attacher = Attacher::start(&online(), false, true).expect("it starts");
     attacher.findings.iter().for_each(|finding| println!("{finding:?}"));
     let mut cycles = Vec::new();
     std::thread::scope(|scope| {
@@ -205,7 +205,7 @@ fn started_timers_are_looked_at_where_timers_release_threads() {
         println!("SKIPPED: {what}");
         return;
     }
-    let mut attacher = Attacher::start(&online(), false).expect("it starts");
+    let mut attacher = Attacher::start(&online(), false, true).expect("it starts");
     let ((send, tid), (go, begin)) = (mpsc::channel(), mpsc::channel::<()>());
     std::thread::scope(|scope| {
         let thread = scope.spawn(move || {
@@ -236,7 +236,7 @@ fn a_thread_that_runs_already_when_it_is_watched_has_its_cycles() {
         println!("SKIPPED: {what}");
         return;
     }
-    let mut attacher = Attacher::start(&online(), false).expect("it starts");
+    let mut attacher = Attacher::start(&online(), false, true).expect("it starts");
     let (is_watched, (send, tid)) = (AtomicBool::new(false), mpsc::channel());
     std::thread::scope(|scope| {
         let thread = scope.spawn(|| {
@@ -451,7 +451,7 @@ fn the_tracing_cost_is_measured_before_threads_are_watched() {
         println!("SKIPPED: {what}");
         return;
     }
-    let mut attacher = Attacher::start(&online(), false).expect("it starts");
+    let mut attacher = Attacher::start(&online(), false, true).expect("it starts");
     let cost = attacher.cost();
     println!("{cost:?}");
     let cost = cost.known().expect("this kernel counts run time");

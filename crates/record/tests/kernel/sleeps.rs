@@ -130,7 +130,7 @@ fn a_sleep_continues_after_a_stop() {
         println!("SKIPPED: python3");
         return;
     };
-    let mut attacher = Attacher::start(&online(), false).expect("it starts");
+    let mut attacher = Attacher::start(&online(), false, true).expect("it starts");
     let pid = child.id();
     attacher.watch_process(pid).expect("it is watched");
     let signal = |signal| {

@@ -6,7 +6,7 @@ fn time(ns: f64) -> String {
 
 fn delay(cause: CauseKind, who: Option<&str>, share: f64) -> AnsweredDelay {
     let (cause, words) = (cause.id().to_owned(), cause.words().to_owned());
-    AnsweredDelay { cause, words, who: who.map(str::to_owned), share }
+    AnsweredDelay { cause, words, who: who.map(str::to_owned), at: None, ended_by: None, share }
 }
 
 #[test]
@@ -62,6 +62,17 @@ fn causes_are_shown_with_shares_and_small_ones_summed() {
         delays_sentence(&delays, time),
         "45 % page fault, 38 % waiting for a lock (held by operator-panel), 10 % preempted by a \
          higher priority (hog), 3 % interrupt handler (eth0) and 2 % others (from 2,000 µs on, 37 \
+         samples in 12 incidents)"
+    );
+    let mut at_a_line = delays.clone();
+    at_a_line.causes.truncate(2);
+    at_a_line.causes[0].at = Some("loop.cpp:97".to_owned());
+    at_a_line.causes[1].at = Some("loop.cpp:142".to_owned());
+    at_a_line.causes[1].ended_by = Some("operator-panel-77 at panel.cpp:61".to_owned());
+    assert_eq!(
+        delays_sentence(&at_a_line, time),
+        "45 % page fault at loop.cpp:97 and 38 % waiting for a lock at loop.cpp:142 (held by \
+         operator-panel, mostly ended by operator-panel-77 at panel.cpp:61) (from 2,000 µs on, 37 \
          samples in 12 incidents)"
     );
     let alone = Delays { samples: 1, incidents: Some(1), causes: Vec::new(), ..delays };

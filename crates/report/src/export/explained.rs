@@ -1,6 +1,7 @@
 //! Explained samples as a Perfetto trace: the events around them, and above those of its thread the
 //! causes of each sample.
 
+use super::folded::frame;
 use super::{ExportError, RecordingInput, perfetto};
 use crate::marks::{Detail, Extent, Lane, Mark, SLOTS};
 use crate::sentence::explain::{title, who};
@@ -85,11 +86,6 @@ pub fn exact_folded(document: &ExactDocument, out: &mut dyn Write) -> io::Result
         }
     }
     Ok(())
-}
-
-/// A frame without separators and line breaks.
-fn frame(name: &str) -> String {
-    name.chars().map(|c| if c == ';' || c.is_control() { '_' } else { c }).collect()
 }
 
 /// The self instructions of each stack.

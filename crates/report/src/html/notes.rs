@@ -17,7 +17,7 @@ pub fn tables(inputs: &[ReportInput<'_>], labels: &[String]) -> Vec<Table> {
         shared.into_iter().filter_map(|table| table.unless_empty().map(Table::from)).collect();
     let own = measures
         .iter()
-        .flat_map(|(who, measure)| measure.notes.tables.iter().map(move |table| (who, table)));
+        .flat_map(|(who, measure)| measure.notes.shown_tables().map(move |table| (who, table)));
     tables.extend(own.take(TABLES).map(|(who, table)| {
         let title = format!("{}, of {who}", table.title.trim_end_matches('.'));
         Table::from(notes::own(title, table))

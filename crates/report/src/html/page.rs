@@ -9,7 +9,8 @@ use super::scale::Scale;
 use super::table::Table;
 use super::{
     HtmlError, PageLimits, ReportInput, account, breakdown, by_cpu, cycle, documents, drawing,
-    environment, exact, facts, figures, header, loads, notes, scatter, text, warnings, worst,
+    environment, exact, facts, figures, flame, header, loads, notes, scatter, text, warnings,
+    worst,
 };
 use crate::tables::checks::{self, CheckRow};
 use crate::tables::{self, calibration, published};
@@ -44,7 +45,7 @@ const SCRIPT: [&str; 5] = [
     include_str!("assets/account.js"),
     include_str!("assets/main.js"),
 ];
-const TEMPLATES: [(&str, &str); 18] = [
+const TEMPLATES: [(&str, &str); 19] = [
     ("head.html", include_str!("assets/head.html")),
     ("findings.html", include_str!("assets/findings.html")),
     ("page.html", include_str!("assets/page.html")),
@@ -58,6 +59,7 @@ const TEMPLATES: [(&str, &str); 18] = [
     ("exact.html", include_str!("assets/exact.html")),
     ("drawing.html", include_str!("assets/drawing.html")),
     ("scatter.html", include_str!("assets/scatter.html")),
+    ("flame.html", include_str!("assets/flame.html")),
     ("recording.html", include_str!("assets/recording.html")),
     ("document.html", include_str!("assets/document.html")),
     ("reading-comparison.html", include_str!("assets/reading-comparison.html")),
@@ -99,6 +101,7 @@ struct BundlePage {
     published: Vec<Table>,
     notes: Vec<Table>,
     scatters: Vec<scatter::Scatter>,
+    flames: Vec<flame::FlameGraph>,
     environment: environment::PageEnvironment,
     checks: Vec<(String, Table)>,
     documents: Vec<documents::BundleText>,
@@ -207,6 +210,7 @@ pub(super) fn render(
         }),
         notes: notes::tables(inputs, &content.labels),
         scatters: scatter::drawings(inputs, &content.labels),
+        flames: flame::graphs(inputs, &content.labels),
         environment: environment::environment(inputs, &content.labels),
         checks: check_tables(inputs, content),
         documents: documents::documents(inputs, &content.labels, size.text, size.documents),

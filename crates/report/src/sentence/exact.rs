@@ -48,6 +48,8 @@ fn delay(sample: &ExplainedExactSample, part: &ExactPart) -> AnsweredDelay {
         cause: part.kind.clone(),
         words: title(&part.kind).to_owned(),
         who: part.functions.first().map(|(function, _)| function.clone()),
+        at: None,
+        ended_by: None,
         share: part.instructions as f64 / all.max(1) as f64,
     }
 }

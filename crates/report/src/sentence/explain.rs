@@ -71,6 +71,8 @@ pub fn most(explanation: &Explanation, names: &Names) -> Option<AnsweredDelay> {
         cause: most.part.cause.id().to_owned(),
         words: title(most.part.cause).to_owned(),
         who: (!who.is_empty()).then_some(who),
+        at: None,
+        ended_by: None,
         share: share(most.time, explanation.latency()),
     })
 }

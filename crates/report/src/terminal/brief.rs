@@ -127,7 +127,7 @@ fn left_out(summary: &Summary) -> Vec<String> {
     all.extend(has_account.then(|| "time by cause".to_owned()));
     for phase in &summary.phases {
         for measure in &phase.measures {
-            for table in &measure.notes.tables {
+            for table in measure.notes.shown_tables() {
                 let title = plain(&table.title);
                 if !all.contains(&title) {
                     all.push(title);

@@ -23,13 +23,13 @@ pub fn write(out: &mut TextPage, phase: &PhaseSummary) {
             clock_cost(out, cost);
         }
         measure.notes.figures.iter().for_each(|one| figure(out, one));
-        measure.notes.tables.iter().for_each(|one| rows(out, one));
+        measure.notes.shown_tables().for_each(|one| rows(out, one));
     }
 }
 
 fn says_something(measure: &MeasureMeta) -> bool {
     let notes = &measure.notes;
-    let figures = notes.validations.len() + notes.figures.len() + notes.tables.len();
+    let figures = notes.validations.len() + notes.figures.len() + notes.shown_tables().count();
     figures > 0 || matches!(notes.clock_cost, Fact::Known(_))
 }
 

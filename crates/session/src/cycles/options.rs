@@ -13,6 +13,8 @@ pub struct CycleOptions {
     /// How its threads are watched: [`Backend::Auto`], or one of [`Backend::Btf`] and
     /// [`Backend::Tracefs`] alone.
     pub backend: Backend,
+    /// No stack of the program is copied: no source lines.
+    pub without_lines: bool,
     /// Only threads of this name.
     pub thread: Option<String>,
     pub kind: Option<CycleKind>,

@@ -2,11 +2,14 @@
 //! not do: by stacks of some of these events, with source lines where debug information has them.
 
 use super::source::CycleRecorder;
-use punctual_core::cycle::{CallClass, MARKED, Moment, MomentKind};
+use punctual_core::cycle::{CallClass, MARKED, Moment, MomentKind, MomentWaker, task_label};
 use punctual_core::format;
-use punctual_core::{CauseKind, Cell, Column, Finding, MonotonicNs, Nanos, Table};
+use punctual_core::{
+    CauseKind, Cell, Column, Finding, MonotonicNs, Nanos, PLACES, STACKS as STACKS_TABLE, Table,
+};
 use punctual_explain::cycles::CallNames;
 use punctual_record::symbols::{FunctionNames, Mappings, SourceFrame, SymbolPlace};
+use punctual_record::unwind::UserStack;
 use punctual_sys::clock;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -18,8 +21,12 @@ const REREAD: Nanos = Nanos::SECOND;
 /// Moments that wait for their look-up, and distinct stacks that are kept.
 const PENDING: usize = 4_096;
 const STACKS: usize = 4_096;
+/// Tasks that ended sleeps whose mappings are kept.
+const WAKERS: usize = 64;
 /// The maximum number of rows.
 const ROWS: usize = 20;
+/// The maximum number of stacks in the table for flame graphs.
+const FOLDED: usize = 256;
 /// The maximum number of lines in a finding.
 const LINES: usize = 4;
 /// Beginnings of the paths of source files that are not the user's: of compilers, distributions,
@@ -62,6 +69,23 @@ impl Stack {
         all
     }
 
+    /// All functions, the outermost first, with `;` between them.
+    fn folded(&self, tid: u32, names: &mut FunctionNames) -> String {
+        let named = |(frame, library): &(SourceFrame, bool)| {
+            let name = match &frame.line {
+                Some(line) if !library => format!("{} {}", frame.function, short(line)),
+                _ => frame.function.clone(),
+            };
+            name.replace(';', "_")
+        };
+        let frames = self.frames(tid, names);
+        let mut all: Vec<String> = frames.iter().rev().map(named).collect();
+        if self.is_cut && !all.is_empty() {
+            all.insert(0, "callers not known".to_owned());
+        }
+        all.join(";")
+    }
+
     /// The innermost functions.
     pub fn text(&self, tid: u32, names: &mut FunctionNames) -> String {
         let frames = self.frames(tid, names);
@@ -100,10 +124,36 @@ fn own(frames: &[(SourceFrame, bool)]) -> Option<String> {
 /// From addresses to places in files.
 #[derive(Default)]
 pub struct Resolver {
-    mappings: Mappings,
-    read: Option<MonotonicNs>,
+    own: ProcessMappings,
     /// The process has executed another program.
     is_over: bool,
+    /// Those of tasks that woke it.
+    wakers: BTreeMap<u32, ProcessMappings>,
+}
+
+#[derive(Default)]
+struct ProcessMappings {
+    mappings: Mappings,
+    read: Option<MonotonicNs>,
+}
+
+impl ProcessMappings {
+    /// `may_read`: the mappings are read (again) for an address in none of them.
+    fn stack(&mut self, tid: u32, stack: &UserStack, may_read: bool) -> Stack {
+        let is_known = |address: &u64| self.mappings.place(*address).is_some();
+        if !stack.addresses.first().is_none_or(is_known) && may_read {
+            let now = clock::monotonic();
+            if self.read.is_none_or(|read| now - read >= REREAD) {
+                self.read = Some(now);
+                self.mappings = Mappings::read(tid).unwrap_or_default();
+            }
+        }
+        // A caller's address is that of the instruction after the call.
+        let call = |(depth, address): (usize, &u64)| address.wrapping_sub(u64::from(depth > 0));
+        let all = stack.addresses.iter().enumerate();
+        let places = all.map(|one| self.mappings.place(call(one))).collect();
+        Stack { places, is_cut: stack.is_cut }
+    }
 }
 
 impl Resolver {
@@ -115,19 +165,19 @@ impl Resolver {
     /// The stack at an instant, looked up while the process exists; `None` if it was lost.
     pub fn stack(&mut self, tid: u32, moment: &Moment, attacher: &CycleRecorder) -> Option<Stack> {
         let stack = attacher.user_stack(moment)?;
-        let is_known = |address: &u64| self.mappings.place(*address).is_some();
-        if !stack.addresses.first().is_none_or(is_known) && attacher.is_live() && !self.is_over {
-            let now = clock::monotonic();
-            if self.read.is_none_or(|read| now - read >= REREAD) {
-                self.read = Some(now);
-                self.mappings = Mappings::read(tid).unwrap_or_default();
-            }
+        let may_read = attacher.is_live() && !self.is_over;
+        Some(self.own.stack(tid, &stack, may_read))
+    }
+
+    /// The stack of the task that ended a sleep, likewise.
+    fn waker_stack(&mut self, waker: &MomentWaker, attacher: &CycleRecorder) -> Option<Stack> {
+        let stack = attacher.waker_stack(waker)?;
+        let is_kept = self.wakers.contains_key(&waker.tid);
+        if !is_kept && self.wakers.len() >= WAKERS {
+            return None;
         }
-        // A caller's address is that of the instruction after the call.
-        let call = |(depth, address): (usize, &u64)| address.wrapping_sub(u64::from(depth > 0));
-        let all = stack.addresses.iter().enumerate();
-        let places = all.map(|one| self.mappings.place(call(one))).collect();
-        Some(Stack { places, is_cut: stack.is_cut })
+        let mappings = self.wakers.entry(waker.tid).or_default();
+        Some(mappings.stack(waker.tid, &stack, attacher.is_live()))
     }
 }
 
@@ -220,6 +270,24 @@ pub struct Row {
     pub of: u64,
     longest: Nanos,
     in_longest: u64,
+    /// The task that mostly ended these sleeps, and at which line of its own.
+    ended_by: Option<String>,
+}
+
+/// The task that ended a sleep, and its stack then.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct SleepEnd {
+    tid: u32,
+    task: String,
+    stack: Option<Stack>,
+}
+
+impl SleepEnd {
+    /// `logger-77 at panel.cpp:61`.
+    fn text(&self, names: &mut FunctionNames) -> String {
+        let line = self.stack.as_ref().and_then(|stack| own(&stack.frames(self.tid, names)));
+        line.map_or_else(|| self.task.clone(), |line| format!("{} at {line}", self.task))
+    }
 }
 
 /// The places of a thread.
@@ -227,10 +295,15 @@ pub struct Row {
 pub struct Places {
     queue: Vec<Moment>,
     all: BTreeMap<(Deed, Stack), Sums>,
+    /// Who ended the sleeps at each.
+    ends: BTreeMap<(Deed, Stack), BTreeMap<SleepEnd, u64>>,
+    /// The number of distinct ones.
+    distinct_ends: usize,
     /// The stacks that were kept of each.
     stacks: BTreeMap<Deed, u64>,
     rows: Vec<Row>,
     table: Option<Table>,
+    folded: Option<Table>,
 }
 
 impl Places {
@@ -257,8 +330,44 @@ impl Places {
             *self.stacks.entry(deed).or_default() += 1;
             let time = moment.time();
             let one = Sums { stacks: 1, total: time, longest: time, in_longest: 0 };
-            self.all.entry(key).or_default().join(&one);
+            self.all.entry(key.clone()).or_default().join(&one);
+            if let Some(waker) = &moment.waker {
+                let stack = resolver.waker_stack(waker, attacher);
+                self.add_end(key, waker, stack);
+            }
         }
+    }
+
+    fn add_end(&mut self, key: (Deed, Stack), waker: &MomentWaker, stack: Option<Stack>) {
+        let end = SleepEnd { tid: waker.tid, task: task_label(waker.name, waker.tid), stack };
+        let ends = self.ends.entry(key).or_default();
+        if !ends.contains_key(&end) {
+            if self.distinct_ends >= STACKS {
+                return;
+            }
+            self.distinct_ends += 1;
+        }
+        *ends.entry(end).or_default() += 1;
+    }
+
+    /// The task and line that most frequently ended the sleeps at each line.
+    fn ended_by(&self, names: &mut FunctionNames, tid: u32) -> BTreeMap<(Deed, String), String> {
+        for end in self.ends.values().flat_map(BTreeMap::keys) {
+            let places = end.stack.iter().flat_map(|stack| stack.places.iter().flatten().cloned());
+            names.find_lines(places, end.tid);
+        }
+        let mut of_lines: BTreeMap<(Deed, String), BTreeMap<String, u64>> = BTreeMap::new();
+        for ((deed, stack), ends) in &self.ends {
+            let Some(line) = own(&stack.frames(tid, names)) else { continue };
+            let texts = of_lines.entry((*deed, line)).or_default();
+            for (end, times) in ends {
+                *texts.entry(end.text(names)).or_default() += times;
+            }
+        }
+        let most = |texts: BTreeMap<String, u64>| {
+            texts.into_iter().max_by_key(|(_, times)| *times).map(|(text, _)| text)
+        };
+        of_lines.into_iter().filter_map(|(key, texts)| Some((key, most(texts)?))).collect()
     }
 
     /// All places of these stacks.
@@ -299,8 +408,10 @@ impl Places {
                 }
             }
         }
+        let mut ended_by = self.ended_by(names, tid);
         let row = |((deed, line), (sums, _, stack)): ((Deed, String), (Sums, u64, String))| Row {
             deed,
+            ended_by: ended_by.remove(&(deed, line.clone())),
             line,
             stack,
             stacks: sums.stacks,
@@ -311,6 +422,50 @@ impl Places {
         self.rows = of_lines.into_iter().map(row).collect();
         self.rows.sort_by_key(|row| Reverse((row.in_longest, row.longest, row.stacks)));
         self.table = (!self.rows.is_empty()).then(|| self.drawn(calls));
+        self.folded = self.folded(tid, names, longest);
+    }
+
+    /// All stacks with their counts, the most frequent ones of the longest cycles first.
+    fn folded(
+        &self,
+        tid: u32,
+        names: &mut FunctionNames,
+        longest: &[Vec<(&Moment, &Stack)>],
+    ) -> Option<Table> {
+        // Stacks, and those of the longest cycles.
+        let mut all: BTreeMap<(&str, String), [u64; 2]> = BTreeMap::new();
+        for ((deed, stack), sums) in &self.all {
+            let text = stack.folded(tid, names);
+            all.entry((deed.words(), text)).or_default()[0] += sums.stacks;
+        }
+        for (moment, stack) in longest.iter().flatten() {
+            let what = match (moment.what, Deed::of(moment)) {
+                (_, Some(deed)) => deed.words(),
+                (MomentKind::Ran, None) => "ran",
+                _ => continue,
+            };
+            let counts = all.entry((what, stack.folded(tid, names))).or_default();
+            counts[1] += 1;
+            counts[0] = counts[0].max(counts[1]);
+        }
+        let mut all: Vec<_> = all.into_iter().filter(|((_, text), _)| !text.is_empty()).collect();
+        all.sort_by_key(|(_, [stacks, in_longest])| Reverse((*in_longest, *stacks)));
+        all.truncate(FOLDED);
+        let row = |((what, text), [stacks, in_longest]): ((&str, String), [u64; 2])| {
+            let text = format::plain(&text);
+            vec![Cell::from(what), Cell::from(text), Cell::from(stacks), Cell::from(in_longest)]
+        };
+        (!all.is_empty()).then(|| Table {
+            name: STACKS_TABLE.to_owned(),
+            title: "the stacks of the program".to_owned(),
+            columns: vec![
+                Column::new("what", ""),
+                Column::new("stack", ""),
+                Column::new("stacks", "count"),
+                Column::new("in longest cycles", "count"),
+            ],
+            rows: all.into_iter().map(row).collect(),
+        })
     }
 
     /// Adds to findings at which lines it was, as far as stacks show it.
@@ -327,7 +482,10 @@ impl Places {
                 continue;
             }
             let of = format::counted(all, "stack");
-            let at = format!("at {}, by {of}", lines.join(", "));
+            let ended = of_it.iter().find_map(|row| row.ended_by.as_deref());
+            let ended = ended
+                .map_or(String::new(), |end| format!("; mostly ended by {}", format::plain(end)));
+            let at = format!("at {}, by {of}{ended}", lines.join(", "));
             finding.evidence = Some(match finding.evidence.take() {
                 Some(evidence) => format!("{evidence}; {at}"),
                 None => at,
@@ -337,6 +495,10 @@ impl Places {
 
     pub fn table(&self) -> Option<Table> {
         self.table.clone()
+    }
+
+    pub(crate) fn folded_table(&self) -> Option<Table> {
+        self.folded.clone()
     }
 
     fn drawn(&self, calls: &CallNames) -> Table {
@@ -354,11 +516,12 @@ impl Places {
                 Cell::from(row.of),
                 if has_time { Cell::from(row.longest) } else { Cell::Nothing },
                 Cell::from(row.in_longest),
+                row.ended_by.as_ref().map_or(Cell::Nothing, |end| Cell::from(format::plain(end))),
                 Cell::from(format::plain(&row.stack)),
             ]
         };
         Table {
-            name: "places".to_owned(),
+            name: PLACES.to_owned(),
             title: "at which lines of the program".to_owned(),
             columns: vec![
                 Column::new("what", ""),
@@ -368,6 +531,7 @@ impl Places {
                 Column::new("of", "count"),
                 Column::new("longest", "ns"),
                 Column::new("in longest cycles", "count"),
+                Column::new("mostly ended by", ""),
                 Column::new("stack", ""),
             ],
             rows: self.rows.iter().take(ROWS).map(row).collect(),
@@ -416,6 +580,7 @@ mod tests {
             of: 9,
             longest: Nanos::ZERO,
             in_longest: 0,
+            ended_by: None,
         };
         let calls: CallNames = Map::from([(1, "write".to_owned()), (9, "mmap".to_owned())]);
         let places = Places {

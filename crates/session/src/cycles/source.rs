@@ -8,7 +8,7 @@ pub use events::EventCycles;
 use super::names;
 use crate::observers::Observers;
 use punctual_bundle::meta::UNKNOWN_SCHEDULING;
-use punctual_core::cycle::{Cycle, Gap, Moment, OpenCycle, ThreadTimes, WaitingCall};
+use punctual_core::cycle::{Cycle, Gap, Moment, MomentWaker, OpenCycle, ThreadTimes, WaitingCall};
 use punctual_core::{CpuSet, Fact, Finding, MonotonicNs};
 use punctual_explain::cycles::Inferred;
 use punctual_explain::cycles::stream::{CycleStream, ShownKinds, SyscallNumbers};
@@ -48,12 +48,13 @@ impl CycleRecorder {
     pub fn start(
         cpus: &CpuSet,
         children: bool,
+        lines: bool,
         backend: Backend,
     ) -> Result<CycleRecorder, StartError> {
         if backend == Backend::Tracefs {
             return CycleRecorder::by_events(cpus, children, None);
         }
-        match Attacher::start(cpus, children) {
+        match Attacher::start(cpus, children, lines) {
             Ok(attacher) => {
                 let findings = attacher.findings.clone();
                 Ok(CycleRecorder::new(CycleSource::Bpf(Box::new(attacher)), findings))
@@ -263,6 +264,14 @@ impl CycleRecorder {
         match &self.source {
             CycleSource::Bpf(bpf) => bpf.user_stack(moment),
             CycleSource::Tracefs(..) | CycleSource::Recording(_) => Some(UserStack::default()),
+        }
+    }
+
+    /// The user stack of the task that ended a sleep.
+    pub(crate) fn waker_stack(&self, waker: &MomentWaker) -> Option<UserStack> {
+        match &self.source {
+            CycleSource::Bpf(bpf) => bpf.copied_stack(waker.stack?),
+            CycleSource::Tracefs(..) | CycleSource::Recording(_) => None,
         }
     }
 

@@ -524,7 +524,8 @@ impl CycleThread {
             typical.and_then(|one| delays::table(self.worst_cycles.cycles(), &one.split(), calls));
         let (typical, worst) = (self.typical.table(), self.worst_cycles.table());
         let places = self.worst_cycles.places.table();
-        let all = [self.culprits(), holders, delays, typical, places, worst];
+        let folded = self.worst_cycles.places.folded_table();
+        let all = [self.culprits(), holders, delays, typical, places, worst, folded];
         all.into_iter().flatten().collect()
     }
 

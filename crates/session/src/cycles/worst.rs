@@ -79,7 +79,8 @@ impl WorstCycles {
 
     /// The stacks of moments that wait for the end of their cycle.
     pub fn needed(&self) -> impl Iterator<Item = u32> {
-        self.pending.iter().filter_map(|moment| moment.stack)
+        let of_wakers = self.pending.iter().filter_map(|moment| moment.waker?.stack);
+        self.pending.iter().filter_map(|moment| moment.stack).chain(of_wakers)
     }
 
     /// Looks up the stacks of new cycles while the process exists. Returns how many stacks were
@@ -294,7 +295,7 @@ mod tests {
 
     fn moment(begin: i64, end: i64, what: MomentKind) -> Moment {
         let (begin, end) = (MonotonicNs(begin), MonotonicNs(end));
-        Moment { tid: 7, begin, end, what, call: None, stack: None }
+        Moment { end, ..Moment::at(7, begin, what) }
     }
 
     const PREEMPTED: MomentKind = MomentKind::Preempted { by: 9, name: TaskComm([0; 16]) };

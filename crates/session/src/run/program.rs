@@ -43,6 +43,8 @@ pub struct AttachedTo {
     pub program: Option<CycleTarget>,
     /// How the program or the CPUs are watched.
     pub backend: Backend,
+    /// No stack of the program is copied: no source lines.
+    pub without_lines: bool,
 }
 
 /// The surroundings of a program's measurement.
@@ -53,6 +55,7 @@ pub struct ProgramContext<'a> {
     /// The attached program, instead of the plan's.
     pub attached: Option<&'a CycleTarget>,
     pub backend: Backend,
+    pub without_lines: bool,
 }
 
 /// A program of a phase.
@@ -128,6 +131,7 @@ impl ProgramRun {
         let options = CycleOptions {
             phase: context.phase.to_owned(),
             backend: context.backend,
+            without_lines: context.without_lines,
             thread: program.thread.clone(),
             kind: program.cycle,
             deadline: measure.deadline,

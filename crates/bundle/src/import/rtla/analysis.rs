@@ -376,7 +376,8 @@ fn interrupted(stack: &[String]) -> Option<&str> {
 }
 
 fn delay(kind: CauseKind, who: Option<String>, share: f64) -> AnsweredDelay {
-    AnsweredDelay { cause: kind.id().to_owned(), words: kind.words().to_owned(), who, share }
+    let (cause, words) = (kind.id().to_owned(), kind.words().to_owned());
+    AnsweredDelay { cause, words, who, at: None, ended_by: None, share }
 }
 
 fn share(time: Nanos, total: Nanos) -> Option<f64> {

@@ -450,7 +450,7 @@ impl StreamThread {
             self.moments += 1;
             let call = self.call.map(|(call, _)| call.number);
             let tid = self.cycle.tid;
-            self.moment = Some(Moment { tid, begin, end: begin, what, call, stack: None });
+            self.moment = Some(Moment { call, ..Moment::at(tid, begin, what) });
         }
     }
 

@@ -110,7 +110,7 @@ impl Recorders {
         }
         if self.cycles {
             let cpus = request::online_cpus()?;
-            let attacher = Attacher::start(&cpus, true).map_err(Failure::failed)?;
+            let attacher = Attacher::start(&cpus, true, true).map_err(Failure::failed)?;
             attacher.watch_thread(thread.tid).map_err(Failure::failed)?;
             on.programs.extend(attacher.attached());
             on.attacher = Some(attacher);

@@ -30,6 +30,7 @@ impl Controller<'_, '_, '_> {
             partition: self.run.partition.as_ref(),
             attached: self.run.attached_program(),
             backend: self.run.attached.as_ref().map_or(Backend::Auto, |of| of.backend),
+            without_lines: self.run.attached.as_ref().is_some_and(|of| of.without_lines),
         };
         ProgramRun::prepare(
             measure,
