@@ -7,6 +7,7 @@
 mod delays;
 mod facts;
 mod findings;
+mod groups;
 mod holders;
 mod monitors;
 mod names;

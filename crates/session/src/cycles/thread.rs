@@ -2,6 +2,7 @@
 
 use super::delays;
 use super::findings;
+use super::groups::CulpritGroups;
 use super::holders::Holders;
 use super::names::task_name;
 use super::options::{CycleOptions, WORKLOAD};
@@ -67,6 +68,7 @@ pub struct CycleThread {
     beyond: u64,
     totals: Totals,
     culprits: BTreeMap<TaskComm, TaskDelay>,
+    culprit_groups: CulpritGroups,
     practice: Practice,
     checkpoints: u64,
     last: Option<Nanos>,
@@ -165,6 +167,7 @@ impl CycleThread {
             beyond: 0,
             totals: Totals::default(),
             culprits: BTreeMap::new(),
+            culprit_groups: CulpritGroups::default(),
             practice: Practice::default(),
             checkpoints: 0,
             last: None,
@@ -298,6 +301,9 @@ impl CycleThread {
             self.last = Some(response);
             self.worst_cycles.add(cycle);
             self.typical.add(cycle);
+        }
+        if let Some(culprit) = cycle.culprit.filter(|_| self.is_live) {
+            self.culprit_groups.add(&culprit);
         }
         if let Some(culprit) = cycle.culprit
             && (self.culprits.len() < CULPRITS || self.culprits.contains_key(&culprit.name))
@@ -525,7 +531,8 @@ impl CycleThread {
         let (typical, worst) = (self.typical.table(), self.worst_cycles.table());
         let places = self.worst_cycles.places.table();
         let folded = self.worst_cycles.places.folded_table();
-        let all = [self.culprits(), holders, delays, typical, places, worst, folded];
+        let groups = self.culprit_groups.table();
+        let all = [self.culprits(), groups, holders, delays, typical, places, worst, folded];
         all.into_iter().flatten().collect()
     }
 
