@@ -346,6 +346,20 @@ impl Gap {
     }
 }
 
+/// A task that waited for the CPU while a thread had it, and got it next. Waits below 10 µs, and
+/// those of tasks further back in the queue, are not counted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct DelayedTask {
+    /// The thread that had the CPU.
+    pub thread: u32,
+    pub tid: u32,
+    /// The name in the kernel (`comm`), untrusted.
+    pub name: TaskComm,
+    pub times: u64,
+    pub total: Nanos,
+    pub longest: Nanos,
+}
+
 /// The time without a wait after which a thread counts as polling.
 pub const POLLS_AFTER: Nanos = Nanos::from_millis(100);
 

@@ -1,5 +1,6 @@
 //! `punctual attach` against programs with known cycles, and against cyclictest's own output.
 
+mod delayed;
 mod lint;
 mod metrics;
 mod options;

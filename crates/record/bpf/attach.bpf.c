@@ -244,6 +244,13 @@ struct {
 	__uint(value_size, WIRE_USER_STACK_DEPTH * 8);
 } stacks SEC(".maps");
 
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, WIRE_DELAYED_TASKS);
+	__type(key, struct wire_delayed_key);
+	__type(value, struct wire_delayed_task);
+} delayed_tasks SEC(".maps");
+
 /* Copies of user stacks, which user space frees. */
 struct stack_copy {
 	struct wire_stack_copy head;
@@ -2263,6 +2270,45 @@ GLOBAL int all_wait(struct cpu *cpu, u32 to, u64 now)
 	return 0;
 }
 
+/* The running thread leaves its CPU to a task: how long did that wait while the thread had it? The
+ * scheduler's stamps are of another clock, of which the distance to the thread's arrival counts. */
+NOINLINE int delayed_next(struct cpu *cpu, struct task_struct *prev, struct task_struct *next,
+			  u64 now)
+{
+	struct wire_delayed_task *d, first = {};
+	struct wire_delayed_key key;
+	u64 queued, arrived, took;
+
+	if (!cpu || !prev || !next || !cpu->switched || !field_exists(next->sched_info.last_queued))
+		return 0;
+	queued = next->sched_info.last_queued;
+	arrived = prev->sched_info.last_arrival;
+	if (!queued || !arrived)
+		return 0;
+	took = later(now, cpu->switched);
+	if (queued > arrived && queued - arrived > took)
+		return 0;
+	if (queued > arrived)
+		took -= queued - arrived;
+	if (likely(took < WIRE_DELAYED_FROM))
+		return 0;
+	key.thread = id_of(prev);
+	key.task = id_of(next);
+	d = bpf_map_lookup_elem(&delayed_tasks, &key);
+	if (!d) {
+		bpf_map_update_elem(&delayed_tasks, &key, &first, 0);
+		d = bpf_map_lookup_elem(&delayed_tasks, &key);
+		if (!d)
+			return 0;
+		bpf_probe_read_kernel(d->comm, sizeof(d->comm), &next->comm);
+	}
+	__sync_fetch_and_add(&d->times, 1);
+	__sync_fetch_and_add(&d->total, took);
+	if (took > d->longest)
+		d->longest = took;
+	return 0;
+}
+
 INLINE int switch_of(u64 *ctx, u64 state)
 {
 	struct task_struct *prev = (void *)ctx[1], *next = (void *)ctx[2];
@@ -2283,8 +2329,11 @@ INLINE int switch_of(u64 *ctx, u64 state)
 	}
 	if (cpu->watched) {
 		t = attached_here(cpu, from);
-		if (t && t->state == RUNNING)
+		if (t && t->state == RUNNING) {
+			if (to)
+				delayed_next(cpu, prev, next, now);
 			leaves(ctx, t, cpu, here, state, now);
+		}
 		cpu->watched = 0;
 	}
 	change(cpu, now, to ? TASK : IDLE);

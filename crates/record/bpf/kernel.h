@@ -121,6 +121,10 @@ struct pid {
 	u32 level;
 	struct upid numbers[1];
 };
+struct sched_info {
+	unsigned long long last_arrival;
+	unsigned long long last_queued;
+};
 struct task_struct {
 	struct thread_info thread_info;
 	void *stack;
@@ -138,6 +142,7 @@ struct task_struct {
 	u32 __state;
 	struct sched_entity se;
 	struct sched_dl_entity dl;
+	struct sched_info sched_info;
 	bool throttled;
 	int exit_code;
 	char comm[16];

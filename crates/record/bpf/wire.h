@@ -610,6 +610,20 @@ struct wire_times {
 	u64 now; /* that state */
 };
 
+/* A task that waited for the CPU while a watched thread had it, and got it next. */
+#define WIRE_DELAYED_TASKS 2048
+#define WIRE_DELAYED_FROM 10000 /* ns: shorter waits are not kept */
+struct wire_delayed_key {
+	u32 thread;
+	u32 task;
+};
+struct wire_delayed_task {
+	u64 times;
+	u64 total;
+	u64 longest;
+	u8 comm[16];
+};
+
 /* The waiting call of a thread's cycles. */
 struct wire_selection {
 	u64 argument;

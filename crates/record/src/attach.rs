@@ -32,15 +32,17 @@ use crate::bpf::{Attach, BpfObject, BufferSizes, Buffers, LoadError, borrowed, s
 use crate::start_error::StartError;
 use crate::translate::NR_FUTEX;
 use crate::unwind::{Unwinder, UserStack};
-use crate::wire::layout::{self as wire, Selection, Times};
+use crate::wire::layout::{
+    self as wire, DelayedKey, DelayedTask as DelayedValue, Selection, Times,
+};
 use aya_obj::btf::Btf;
 use copies::Copies;
 use places::AttachPlaces;
 use punctual_core::cycle::{
-    CallClass, Cycle, FILE_CALLS, Gap, MARKED, Moment, OpenCycle, POLLS, ThreadTimes,
-    WAITING_CALLS, WaitingCall, WokenBy,
+    CallClass, Cycle, DelayedTask, FILE_CALLS, Gap, MARKED, Moment, OpenCycle, POLLS, TaskComm,
+    ThreadTimes, WAITING_CALLS, WaitingCall, WokenBy,
 };
-use punctual_core::{CpuSet, Finding, Severity};
+use punctual_core::{CpuSet, Finding, Nanos, Severity};
 use punctual_sys::clock;
 use record::Moments;
 use std::collections::BTreeSet;
@@ -409,6 +411,33 @@ impl Attacher {
             // The end of the value.
             if let (Ok(()), Some(times)) = (read, value.last_chunk::<{ Times::SIZE }>()) {
                 all.push((tid, record::thread_times(&Times::read(times), now)));
+            }
+        }
+        all
+    }
+
+    /// The tasks that watched threads delayed, since the start.
+    pub fn delayed_tasks(&self) -> Vec<DelayedTask> {
+        let Ok(map) = self.object.map("delayed_tasks") else { return Vec::new() };
+        let nanos = |ns: u64| Nanos(i64::try_from(ns).unwrap_or(i64::MAX));
+        let (mut key, mut next) = (None::<[u8; DelayedKey::SIZE]>, [0; DelayedKey::SIZE]);
+        let (mut all, mut value) = (Vec::new(), [0; DelayedValue::SIZE]);
+        // A key that is evicted meanwhile would begin the walk again.
+        for _ in 0..wire::DELAYED_TASKS {
+            if sys::next_key(map, key.as_ref().map(|key| &key[..]), &mut next).is_err() {
+                break;
+            }
+            key = Some(next);
+            if sys::look_up(map, &next, &mut value).is_ok() {
+                let (of, sums) = (DelayedKey::read(&next), DelayedValue::read(&value));
+                all.push(DelayedTask {
+                    thread: of.thread,
+                    tid: of.task,
+                    name: TaskComm(sums.comm),
+                    times: sums.times,
+                    total: nanos(sums.total),
+                    longest: nanos(sums.longest),
+                });
             }
         }
         all

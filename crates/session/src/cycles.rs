@@ -4,6 +4,7 @@
 //! The kernel makes a record of every cycle (`record::attach`); `explain::cycles` infers the kind
 //! of each thread's cycles.
 
+mod delayed_tasks;
 mod delays;
 mod facts;
 mod findings;
@@ -403,6 +404,7 @@ impl Cycles {
         let times = self.attacher.take_times(true);
         let source = &self.attacher;
         self.polling.spent(times, |tid| source.comm(tid));
+        self.polling.delayed = source.delayed_tasks();
         self.polling.look(|tid| source.facts(tid));
     }
 
@@ -460,6 +462,7 @@ impl Cycles {
     pub fn finish(&mut self) -> Vec<Finding> {
         let (lost, unseen) = (self.lost(), self.unseen());
         self.threads.values_mut().for_each(|thread| thread.finish(lost));
+        self.polling.delayed = self.attacher.delayed_tasks();
         self.polling.finish();
         let mut names = FunctionNames::default();
         for thread in self.ended.iter_mut().chain(self.threads.values_mut()) {
@@ -481,6 +484,7 @@ impl Cycles {
         all.extend(findings::not_shown(phase, self.attacher.refused(), stacks_lost));
         let label = |tid| self.all().find(|one| one.tid() == tid)?.label();
         all.extend(self.monitors.findings(phase, label));
+        all.extend(self.polling.delay_findings(phase));
         all.extend(self.without_thread());
         all
     }

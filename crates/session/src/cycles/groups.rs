@@ -113,7 +113,8 @@ fn group_path(text: &str) -> Option<&str> {
     found.map(|(_, path)| *path)
 }
 
-/// `docker 3f2a9c1b7d44`, `podman …`, `pod 8a41c2d0 container …`, `ssh.service`; otherwise the path.
+/// `docker 3f2a9c1b7d44`, `podman …`, `pod 8a41c2d0 container …`, `ssh.service`; otherwise the
+/// path.
 fn group_name(path: &str) -> String {
     let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
     let is_id = |id: &str| id.len() == 64 && id.bytes().all(|byte| byte.is_ascii_hexdigit());

@@ -1,15 +1,16 @@
 //! Threads that poll: they never wait, and so have no cycles. Each time that the CPU was taken from
 //! one is a sample of its series `gap`. Also how every thread spent its time.
 
+use super::delayed_tasks;
 use super::options::{CycleOptions, WORKLOAD};
 use super::rows::ThreadRow;
 use super::series::{CycleSeries, SeriesPlace};
 use super::source::CycleThreadFacts;
 use punctual_bundle::meta::{MeasureMeta, REQUESTED_SCHEDULING, UNKNOWN_SCHEDULING};
 use punctual_bundle::{BundleError, SeriesMeta};
-use punctual_core::cycle::{Gap, SeriesKind, TaskComm, ThreadTimes, id_here};
+use punctual_core::cycle::{DelayedTask, Gap, SeriesKind, TaskComm, ThreadTimes, id_here};
 use punctual_core::format;
-use punctual_core::{Cell, Clock, Column, MonotonicNs, Nanos, Notes, Table};
+use punctual_core::{Cell, Clock, Column, Finding, MonotonicNs, Nanos, Notes, Table};
 use std::collections::BTreeMap;
 
 /// The kind of a thread without a wait.
@@ -33,6 +34,8 @@ pub struct Polling {
     threads: BTreeMap<u32, Poller>,
     ended: Vec<Poller>,
     times: BTreeMap<u32, (String, ThreadTimes)>,
+    /// The tasks that threads of the program delayed.
+    pub(super) delayed: Vec<DelayedTask>,
 }
 
 /// A thread that was never seen to wait, or not for long.
@@ -173,7 +176,11 @@ impl Polling {
     /// The measures of the bundle: one for each thread, and one for all.
     pub fn measures(&self) -> Vec<MeasureMeta> {
         let of = |(_, begun): (u32, &BegunPolling)| begun.measure();
-        let notes = |table: Table| Notes { tables: vec![table], ..Notes::default() };
+        let delayed = delayed_tasks::table(&self.delayed, |tid| self.name(tid));
+        let notes = |table: Table| {
+            let tables = std::iter::once(table).chain(delayed).collect();
+            Notes { tables, ..Notes::default() }
+        };
         let threads = self.table().map(|table| MeasureMeta {
             name: THREADS.to_owned(),
             workload: WORKLOAD.to_owned(),
@@ -182,6 +189,17 @@ impl Polling {
             notes: notes(table),
         });
         self.begun().map(of).chain(threads).collect()
+    }
+
+    fn name(&self, tid: u32) -> String {
+        let known = self.times.get(&tid).map(|(name, _)| name.clone());
+        known.unwrap_or_else(|| format!("thread {tid}"))
+    }
+
+    /// The findings about threads of the kernel that waited for the program's threads.
+    pub(super) fn delay_findings(&self, phase: &str) -> Vec<Finding> {
+        let subject = |tid| format!("{phase}/{}", self.name(tid));
+        delayed_tasks::findings(&self.delayed, subject)
     }
 
     /// The lines of a live view.

@@ -8,7 +8,9 @@ pub use events::EventCycles;
 use super::names;
 use crate::observers::Observers;
 use punctual_bundle::meta::UNKNOWN_SCHEDULING;
-use punctual_core::cycle::{Cycle, Gap, Moment, MomentWaker, OpenCycle, ThreadTimes, WaitingCall};
+use punctual_core::cycle::{
+    Cycle, DelayedTask, Gap, Moment, MomentWaker, OpenCycle, ThreadTimes, WaitingCall,
+};
 use punctual_core::{CpuSet, Fact, Finding, MonotonicNs};
 use punctual_explain::cycles::Inferred;
 use punctual_explain::cycles::stream::{CycleStream, ShownKinds, SyscallNumbers};
@@ -238,6 +240,14 @@ impl CycleRecorder {
             CycleSource::Tracefs(_, cycles) | CycleSource::Recording(cycles) => {
                 cycles.take_times(living)
             }
+        }
+    }
+
+    /// The tasks that threads delayed; none if only events are recorded.
+    pub(crate) fn delayed_tasks(&self) -> Vec<DelayedTask> {
+        match &self.source {
+            CycleSource::Bpf(bpf) => bpf.delayed_tasks(),
+            CycleSource::Tracefs(..) | CycleSource::Recording(_) => Vec::new(),
         }
     }
 
