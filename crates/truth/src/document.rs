@@ -44,6 +44,10 @@ pub struct TruthCase {
     pub cause: Option<String>,
     /// Its duration per injection.
     pub length_ns: i64,
+    /// The events that its cause needs, if they were not recorded: right is then what names no
+    /// cause.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unrecorded: Option<String>,
     /// Why it did not run; all other values are then zero.
     pub skipped: Option<String>,
     pub score: TruthScore,

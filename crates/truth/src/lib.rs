@@ -96,6 +96,7 @@ fn one(
     let mut result = TruthCase {
         name: case.name(),
         cause: case.cause(),
+        unrecorded: through.unrecorded(case).map(str::to_owned),
         length_ns: case.length.0,
         skipped: None,
         score: TruthScore::default(),

@@ -45,7 +45,8 @@ struct Args {
     cpu: Option<usize>,
     /// Score the explanations of this command, which measures meanwhile: run, attach, trace, or
     /// account for the accounting of a run; or of the trace that the line of `punctual recipe`
-    /// records with another tool: tracefs, perf or trace-cmd
+    /// records with another tool: tracefs, perf or trace-cmd; or of what perf records of the events
+    /// sched, irq and timer alone (sched-irq-timer)
     #[arg(long, value_name = "COMMAND", default_value = "run", value_parser = through)]
     through: Through,
     /// Print JSON in the format punctual-truth/1 (docs/reference/truth.md)
@@ -157,7 +158,8 @@ fn in_guests(args: &Args, progress: &dyn Fn(String)) -> Result<Vec<TruthSystem>,
 
 fn is_below(system: &TruthSystem) -> bool {
     let mut sum = TruthScore::default();
-    system.cases.iter().filter(|case| case.cause.is_some()).for_each(|case| sum.add(&case.score));
+    let recorded = system.cases.iter().filter(|case| case.unrecorded.is_none());
+    recorded.filter(|case| case.cause.is_some()).for_each(|case| sum.add(&case.score));
     let below = |share: Option<f64>, floor: f64| share.is_some_and(|share| share < floor);
     let above = |share: Option<f64>, limit: f64| share.is_some_and(|share| share > limit);
     sum.affected == 0

@@ -1,6 +1,8 @@
 //! Another tool records while a case is measured, with the command of `punctual recipe`. Its file
 //! is read like that of `punctual explain FILE`.
 
+use super::InjectedCase;
+use super::ways::ExpectedCauses;
 use punctual_core::Nanos;
 use punctual_session::cycles::CycleOptions;
 use punctual_session::traces;
@@ -18,7 +20,45 @@ pub enum TruthRecorder {
     Perf,
     /// trace-cmd record
     TraceCmd,
+    /// perf record with the events *sched*, *irq* and *timer* alone, as people record.
+    SchedIrqTimer,
 }
+
+/// What needs more than the events *sched*, *irq* and *timer*: each way whose cause or culprit they
+/// cannot show, with the events that would. Written before the first measurement. There an
+/// explanation is right where it names no cause ([`NOT_RECORDED`]).
+const NEEDS_MORE_THAN_SCHED_IRQ_TIMER: &[(&str, &str)] = &[
+    ("irq", VECTORS),
+    ("timer-irq", VECTORS),
+    ("softirq-then-irq", VECTORS),
+    ("irq-then-irqs", VECTORS),
+    ("irq-then-softirq", VECTORS),
+    ("three-in-a-row", VECTORS),
+    ("task-then-irq", VECTORS),
+    ("inside-switch", CALLS),
+    ("lock", FUTEX),
+    ("lock-holder-asleep", FUTEX),
+    ("lock-of-rust", FUTEX),
+    ("lock-inheriting", FUTEX),
+    ("lock-chain", FUTEX),
+    ("lock-chain-inheriting", FUTEX),
+    ("inversion", FUTEX),
+    ("kernel-lock", "lock:contention_begin"),
+    ("block-read", BLOCK),
+    ("fsync", BLOCK),
+    ("major-fault", FAULTS),
+    ("minor-faults", FAULTS),
+    ("own-syscall", CALLS),
+];
+
+const VECTORS: &str = "irq_vectors:*";
+const CALLS: &str = "raw_syscalls:*";
+const FUTEX: &str = "syscalls:sys_enter_futex";
+const BLOCK: &str = "block:*";
+const FAULTS: &str = "exceptions:page_fault_*";
+
+/// The answers that name no cause. *Waiting* says that what it waited for was not recorded.
+pub(super) const NOT_RECORDED: ExpectedCauses = &[("unknown", "*"), ("waiting", "*")];
 
 /// The time within which a recorder must start, in virtual time; shorter for tracefs, whose shell
 /// may sleep itself.
@@ -30,23 +70,36 @@ const POLL: Duration = Duration::from_millis(10);
 const LONGER: Nanos = Nanos(4_000_000_000);
 
 impl TruthRecorder {
-    pub const ALL: [TruthRecorder; 3] =
-        [TruthRecorder::Tracefs, TruthRecorder::Perf, TruthRecorder::TraceCmd];
+    pub const ALL: [TruthRecorder; 4] = [
+        TruthRecorder::Tracefs,
+        TruthRecorder::Perf,
+        TruthRecorder::TraceCmd,
+        TruthRecorder::SchedIrqTimer,
+    ];
 
-    /// The recorder's name in `punctual recipe`.
+    /// The recorder's name in `punctual recipe`, or its events.
     pub fn word(self) -> &'static str {
         match self {
             TruthRecorder::Tracefs => "tracefs",
             TruthRecorder::Perf => "perf",
             TruthRecorder::TraceCmd => "trace-cmd",
+            TruthRecorder::SchedIrqTimer => "sched-irq-timer",
         }
+    }
+
+    /// The events that the cause of a case needs and this recorder does not record.
+    pub fn lacks(self, case: &InjectedCase) -> Option<&'static str> {
+        let way = case.way.filter(|_| self == TruthRecorder::SchedIrqTimer)?;
+        let mut known = NEEDS_MORE_THAN_SCHED_IRQ_TIMER.iter();
+        known.find(|(name, _)| *name == way.name).map(|(_, events)| *events)
     }
 
     /// The program that must exist.
     pub fn program(self) -> Option<&'static str> {
         match self {
             TruthRecorder::Tracefs => None,
-            TruthRecorder::Perf | TruthRecorder::TraceCmd => Some(self.word()),
+            TruthRecorder::Perf | TruthRecorder::SchedIrqTimer => Some("perf"),
+            TruthRecorder::TraceCmd => Some("trace-cmd"),
         }
     }
 
@@ -54,7 +107,7 @@ impl TruthRecorder {
     fn file(self) -> &'static str {
         match self {
             TruthRecorder::Tracefs => "/tmp/trace.txt",
-            TruthRecorder::Perf => "perf.data",
+            TruthRecorder::Perf | TruthRecorder::SchedIrqTimer => "perf.data",
             TruthRecorder::TraceCmd => "trace.dat",
         }
     }
@@ -66,10 +119,20 @@ impl TruthRecorder {
         place: &Path,
         duration: Nanos,
     ) -> Result<RecordingCommand, String> {
-        let mut recipe = Command::new(punctual);
-        recipe.args(["recipe", self.word(), "--duration"]);
-        recipe.arg(format!("{}ns", (duration + LONGER).0));
-        let line = printed(recipe.output())?;
+        let whole = duration + LONGER;
+        let line = match self {
+            // The clock is that of the record of injections; all else is what people write.
+            TruthRecorder::SchedIrqTimer => format!(
+                "perf record -o perf.data -a -k CLOCK_MONOTONIC -e 'sched:*' -e 'irq:*' -e \
+                 'timer:*' -- sleep {}",
+                whole.0 / 1_000_000_000
+            ),
+            _ => {
+                let mut recipe = Command::new(punctual);
+                recipe.args(["recipe", self.word(), "--duration", &format!("{}ns", whole.0)]);
+                printed(recipe.output())?
+            }
+        };
         let mut shell = Command::new("sh");
         shell.args(["-c", &line]).current_dir(place);
         shell.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -133,6 +196,18 @@ mod tests {
         fs::set_permissions(&own, mode).expect("executable");
         let recording = TruthRecorder::Perf.start(&own, room.path(), Nanos(1)).expect("starts");
         recording.end("servo", &room.path().join("bundle"))
+    }
+
+    #[test]
+    fn what_sched_irq_and_timer_cannot_show_is_a_way_with_a_cause() {
+        let every = InjectedCase::every();
+        for (name, _) in NEEDS_MORE_THAN_SCHED_IRQ_TIMER {
+            let case = every.iter().find(|case| case.matches(name)).expect("a way of this name");
+            assert!(TruthRecorder::SchedIrqTimer.lacks(case).is_some(), "{name}");
+            assert_eq!(TruthRecorder::Perf.lacks(case), None);
+        }
+        let shown = every.iter().filter(|case| TruthRecorder::SchedIrqTimer.lacks(case).is_none());
+        assert!(shown.count() > 100);
     }
 
     #[test]

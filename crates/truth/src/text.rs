@@ -36,15 +36,20 @@ pub fn text(document: &TruthDocument) -> String {
 }
 
 fn table(text: &mut String, system: &TruthSystem) {
-    let mut sum = TruthScore::default();
+    let (mut sum, mut unrecorded) = (TruthScore::default(), TruthScore::default());
     let mut rows = vec![COLUMNS.map(str::to_owned)];
     for case in system.cases.iter().filter(|case| case.skipped.is_none()) {
-        if case.cause.is_some() {
-            sum.add(&case.score);
+        match (&case.cause, &case.unrecorded) {
+            (Some(_), Some(_)) => unrecorded.add(&case.score),
+            (Some(_), None) => sum.add(&case.score),
+            (None, _) => {}
         }
         rows.push(row(&case.name, &case.score));
     }
     rows.push(row("all", &sum));
+    if system.cases.iter().any(|case| case.unrecorded.is_some()) {
+        rows.push(row("not recorded", &unrecorded));
+    }
     let first = rows.iter().map(|row| row[0].len()).max().unwrap_or_default();
     for [name, figures @ ..] in rows {
         let _ = write!(text, "  {name:first$}");

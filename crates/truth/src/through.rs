@@ -4,7 +4,7 @@ use super::block::{self, Disk};
 use super::document::TruthScore;
 use super::group::{self, ControlGroup};
 use super::names::MEASURING;
-use super::recorder::TruthRecorder;
+use super::recorder::{NOT_RECORDED, TruthRecorder};
 use super::score::{Expected, Injected, score, score_account, whole_delays};
 use super::{InjectedCase, record, subject};
 use punctual_bundle::Bundle;
@@ -64,6 +64,14 @@ impl Through {
             Through::Trace => "trace",
             Through::Account => "account",
             Through::Recorded(recorder) => recorder.word(),
+        }
+    }
+
+    /// The events that the cause of a case needs, where this way does not record them.
+    pub fn unrecorded(self, case: &InjectedCase) -> Option<&'static str> {
+        match self {
+            Through::Recorded(recorder) => recorder.lacks(case),
+            _ => None,
         }
     }
 
@@ -212,11 +220,16 @@ impl TruthMeasurement<'_> {
         let number = number.transpose().map_err(Failure::failed)?;
         let of_disk = case.causes().iter().filter(|(_, who)| *who == block::NAME);
         let numbered = of_disk.filter_map(|(cause, _)| Some((*cause, number.as_deref()?)));
-        let causes: Vec<(&str, &str)> = case.causes().iter().copied().chain(numbered).collect();
+        let unrecorded = through.unrecorded(case).is_some();
+        let causes: Vec<(&str, &str)> = match unrecorded {
+            true => NOT_RECORDED.to_vec(),
+            false => case.causes().iter().copied().chain(numbered).collect(),
+        };
+        let is_usual = *through == Through::Account && case.is_usual();
         let expected = Expected {
             causes: &causes,
             placing: case.placing(),
-            is_shared: case.is_shared() || *through == Through::Account && case.is_usual(),
+            is_shared: case.is_shared() || is_usual || unrecorded,
         };
         if *through == Through::Account {
             let (mut all, mut begin, mut end) = (TruthScore::default(), i64::MAX, i64::MIN);

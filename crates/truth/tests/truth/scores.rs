@@ -227,6 +227,7 @@ fn the_table_of_scores_sums_its_cases() {
         name: name.to_owned(),
         cause: Some("waiting".to_owned()),
         length_ns: 1,
+        unrecorded: None,
         skipped: None,
         score: TruthScore {
             affected: right + confused.iter().map(|(_, count)| count).sum::<u64>(),
