@@ -1,5 +1,5 @@
-//! Random bytes as text of ftrace: every event comes in time order, and a loss behind them is never
-//! missed.
+//! Random bytes as text of ftrace, also within a page of systrace: every event comes in time order,
+//! and a loss behind them is never missed.
 use punctual_traces::{Trace, TraceFormat};
 use std::io::Cursor;
 
@@ -7,7 +7,7 @@ pub fn fuzz(bytes: &[u8]) {
     let whole = Trace::open(bytes.to_vec());
     let stream = Trace::open_stream(Cursor::new(bytes.to_vec()));
     for trace in [whole, stream].into_iter().flatten() {
-        if trace.format() == TraceFormat::FtraceText {
+        if matches!(trace.format(), TraceFormat::FtraceText | TraceFormat::Systrace) {
             super::read_trace(trace);
         }
     }

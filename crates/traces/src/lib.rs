@@ -33,6 +33,7 @@ mod reorder;
 mod rounds;
 mod symbols;
 mod syscall;
+mod systrace;
 mod task_state;
 mod text;
 mod trace;

@@ -2,7 +2,7 @@
 
 use crate::input::Input;
 use crate::reader::{Format, FormatReader};
-use crate::{TraceError, ctf, dat, perf, perfetto, text};
+use crate::{TraceError, ctf, dat, perf, perfetto, systrace, text};
 
 macro_rules! formats {
     ($($(#[$doc:meta])* $name:ident: $format:expr,)*) => {
@@ -21,6 +21,8 @@ macro_rules! formats {
 }
 
 formats! {
+    /// A page of systrace, with text of ftrace in it.
+    Systrace: systrace::FORMAT,
     /// Text of ftrace: `trace`, `trace_pipe`, `trace-cmd report`, `perf script`.
     FtraceText: text::FORMAT,
     TraceDat: dat::FORMAT,
@@ -54,12 +56,26 @@ pub(crate) fn recognize(head: &[u8]) -> Result<TraceFormat, TraceError> {
         () if begins(b"\xfd7zXZ\0") => "; this file is compressed by xz: unpack it first",
         () if begins(b"BZh") => "; this file is compressed by bzip2: unpack it first",
         () if begins(b"PK\x03\x04") => "; this file is a ZIP archive: unpack it first",
+        () if atrace_compressed(head) => {
+            "; this is atrace's compressed output: record it without `-z`"
+        }
+        () if begins(b"{\"traceEvents\"") => {
+            "; this is JSON of Chrome's trace viewer: take the text of ftrace, or Perfetto's own \
+             file"
+        }
+        () if begins(b"<!") || begins(b"<html") => "; this is a page without a trace of systrace",
         () if begins(b"version https://git-lfs") => {
             "; this file is a pointer of Git LFS: fetch its content first"
         }
         () => "",
     };
     Err(TraceError::Unrecognized { hint: hint.to_owned() })
+}
+
+/// atrace -z: a line `TRACE:`, and then what zlib compressed.
+fn atrace_compressed(head: &[u8]) -> bool {
+    const LINE: &[u8] = b"TRACE:\n\x78";
+    head.windows(LINE.len()).take(1 << 10).any(|window| window == LINE)
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use crate::decoder::{Decoder, Head};
 use crate::meaning::Meaning;
 use crate::reader::{FileStatements, Format, FormatReader};
 use line::{Parsed, TextLine, function, number, parse};
-use lines::TraceLines;
+pub(crate) use lines::TraceLines;
 use metadata::TextMetadata;
 use punctual_core::Nanos;
 use punctual_core::event::{CpuContext, Event, Tid};
@@ -35,6 +35,12 @@ fn looks_like_text_of_ftrace(head: &[u8]) -> bool {
     let lines = || head.split(|byte| *byte == b'\n');
     lines().any(|line| line.starts_with(b"# tracer:") || matches!(parse(line), Parsed::Event(_)))
         || lines().filter(|line| graph::is_of_graph(line)).nth(1).is_some()
+}
+
+/// Whether a line begins a text of ftrace: its head, that of atrace, or an event.
+pub(crate) fn is_of_ftrace(line: &[u8]) -> bool {
+    let heads = [&b"#"[..], b"TRACE:", b"CPU:"];
+    heads.iter().any(|head| line.starts_with(head)) || matches!(parse(line), Parsed::Event(_))
 }
 
 pub(crate) struct TextReader {

@@ -133,6 +133,51 @@ fn stacks_of_perf_script_are_those_of_the_kernel() {
     assert_eq!((events.len(), facts.unreadable), (3, 0));
 }
 
+const HEAD: &str = "<!DOCTYPE html>\n<html>\n<title>Android System Trace</title>\n<script>\n";
+const SWITCH: &str = "<idle>-0     (-----) [001] d..2     5.000020: sched_switch: \
+                      prev_comm=swapper/1 prev_pid=0 prev_prio=120 prev_state=R ==> \
+                      next_comm=servo next_pid=77 next_prio=19";
+const WAKING: &str = "<...>-1103  (-----) [001] d..4     5.000010: sched_waking: comm=servo pid=77 \
+                      prio=19 target_cpu=001";
+
+/// A page with megabytes of its viewer, its processes, the trace, and JSON.
+#[test]
+fn a_page_of_systrace_is_read_like_the_text_in_it() {
+    let section = "  <script class=\"trace-data\" type=\"application/text\">\n";
+    let viewer = format!("var a='{}';\n# tracer: not this\n", "x".repeat(100_000));
+    let page = |end: &str| {
+        format!(
+            "{HEAD}{viewer}</script>\n{section}PROCESS DUMP\nroot 1 0 init\n  </script>\n\
+             {section}# tracer: nop\n#\n{WAKING}\n{SWITCH}\n{end}"
+        )
+    };
+    let rest = format!("  </script>\n{section}{{\"traceEvents\": []}}\n  </script>\n</html>\n");
+    let (events, facts) = read(&page(&rest));
+    let kinds: Vec<&str> = events.iter().map(|event| event.what.name()).collect();
+    assert_eq!(kinds, ["sched_waking", "sched_switch"]);
+    assert_eq!((facts.format.word(), facts.unreadable), ("systrace page", 0));
+    assert_eq!(facts.recorded.recorder, "ftrace");
+    assert!(facts.recorded.missing.is_empty(), "{:?}", facts.recorded.missing);
+    let (text, _) = read(&format!("TRACE:\n# tracer: nop\n{WAKING}\n{SWITCH}\n"));
+    assert_eq!(text, events);
+    // Its script does not end.
+    let (events, facts) = read(&page(""));
+    assert_eq!((events.len(), facts.recorded.missing.len()), (2, 1));
+}
+
+/// Of 2012: the text is a string of the page's script.
+#[test]
+fn an_old_page_of_systrace_is_read() {
+    let page = format!(
+        "{HEAD}</script>\n  var linuxPerfData = \"\\\n# tracer: nop\\n\\\n{WAKING}\\n\\\n\
+         {SWITCH}\\n\";\n  </script>\n</html>\n"
+    );
+    let (events, facts) = read(&page);
+    assert_eq!((events.len(), facts.unreadable), (2, 0));
+    assert_eq!(facts.names.task(Tid(77)), "servo");
+    assert!(facts.recorded.missing.is_empty(), "{:?}", facts.recorded.missing);
+}
+
 #[test]
 fn files_that_are_no_trace_are_refused_with_a_hint() {
     let why = |bytes: &[u8]| match Trace::open(bytes.to_vec()).unwrap_err() {
@@ -141,6 +186,10 @@ fn files_that_are_no_trace_are_refused_with_a_hint() {
     };
     assert!(why(b"").contains("empty"));
     assert!(why(b"\x1f\x8b\x08").contains("gzip"));
+    assert!(why(b"TRACE:\n\x78\x9c\x00\x01").contains("atrace"));
+    assert!(why(b"capturing trace... done\nTRACE:\n\x78\x9c\x00").contains("atrace"));
+    assert!(why(b"{\"traceEvents\": []}").contains("trace viewer"));
+    assert!(why(b"<!DOCTYPE html>\n<html>\n").contains("page"));
     assert_eq!(why(b"# T: 0 ( 1234) P:80 I:1000 C: 5 Min: 6\n"), "");
     assert!(Trace::open_stream(TRACE.as_bytes()).is_ok());
 }

@@ -6,7 +6,7 @@ use std::io::{self, Read};
 const LONGEST: usize = 64 << 10;
 const BUFFER: usize = 4 * LONGEST;
 
-pub(super) struct TraceLines {
+pub(crate) struct TraceLines {
     bytes: Box<dyn Read>,
     buffer: Vec<u8>,
     from: usize,
@@ -14,13 +14,13 @@ pub(super) struct TraceLines {
     ended: bool,
     /// The current data belong to a line that is too long.
     skipping: bool,
-    pub(super) too_long: u64,
+    pub(crate) too_long: u64,
     /// The last line is incomplete.
-    pub(super) cut_off: bool,
+    pub(crate) cut_off: bool,
 }
 
 impl TraceLines {
-    pub(super) fn new(bytes: Box<dyn Read>) -> TraceLines {
+    pub(crate) fn new(bytes: Box<dyn Read>) -> TraceLines {
         let buffer = vec![0; BUFFER];
         TraceLines {
             bytes,
@@ -35,7 +35,7 @@ impl TraceLines {
     }
 
     /// The next line, without its end; `None` after the last.
-    pub(super) fn next(&mut self) -> io::Result<Option<&[u8]>> {
+    pub(crate) fn next(&mut self) -> io::Result<Option<&[u8]>> {
         let mut looked_at = self.from;
         loop {
             let found = self.buffer[looked_at..self.to].iter().position(|byte| *byte == b'\n');
