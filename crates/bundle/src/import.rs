@@ -18,6 +18,7 @@ mod recorded;
 mod rteval;
 mod rtla;
 mod sched;
+mod sysjitter2;
 mod threads;
 mod tool;
 mod write;
@@ -95,6 +96,7 @@ tools! {
     Schbench: "schbench", benchmarks::READER;
     /// Gaps seen by a busy loop.
     Sysjitter: "sysjitter";
+    Sysjitter2: "sysjitter2", sysjitter2::READER;
 }
 
 /// The maximum size of an input: 256 MiB.
