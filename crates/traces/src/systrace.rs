@@ -32,7 +32,7 @@ fn is_page_of_systrace(head: &[u8]) -> bool {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum PagePlace {
     /// HTML, or a script without text of ftrace.
-    Outside,
+    Html,
     /// At the begin of a script for data: processes, JSON, or text of ftrace.
     Begin,
     Trace,
@@ -50,7 +50,7 @@ struct SystracePage {
 
 impl SystracePage {
     fn new(bytes: Box<dyn Read>) -> SystracePage {
-        let (lines, place) = (TraceLines::new(bytes), PagePlace::Outside);
+        let (lines, place) = (TraceLines::new(bytes), PagePlace::Html);
         SystracePage { lines, place, text: Vec::new(), given: 0, ended: false }
     }
 
@@ -70,12 +70,12 @@ impl SystracePage {
         });
         let inner = &line[..end.unwrap_or(line.len())];
         self.place = match place {
-            PagePlace::Outside if position(line, SECTION).is_some() => PagePlace::Begin,
-            PagePlace::Outside if position(line, QUOTED).is_some() => PagePlace::Quoted,
-            _ if end.is_some() => PagePlace::Outside,
+            PagePlace::Html if position(line, SECTION).is_some() => PagePlace::Begin,
+            PagePlace::Html if position(line, QUOTED).is_some() => PagePlace::Quoted,
+            _ if end.is_some() => PagePlace::Html,
             PagePlace::Begin if inner.trim_ascii().is_empty() => PagePlace::Begin,
             PagePlace::Begin if is_of_ftrace(inner) => PagePlace::Trace,
-            PagePlace::Begin => PagePlace::Outside,
+            PagePlace::Begin => PagePlace::Html,
             before => before,
         };
         let given = match (place, self.place) {
