@@ -18,7 +18,6 @@ mod recorded;
 mod rteval;
 mod rtla;
 mod sched;
-mod sysjitter2;
 mod threads;
 mod tool;
 mod write;
@@ -96,7 +95,6 @@ tools! {
     Schbench: "schbench", benchmarks::READER;
     /// Gaps seen by a busy loop.
     Sysjitter: "sysjitter";
-    Sysjitter2: "sysjitter2", sysjitter2::READER;
 }
 
 /// The maximum size of an input: 256 MiB.

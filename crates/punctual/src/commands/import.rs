@@ -28,8 +28,8 @@ const HEAD: u64 = 1 << 16;
                         (results.json, samples.raw, status lines), rtla timerlat and osnoise \
                         (hist, top, the analysis of -a), the tables of the kernel's osnoise, \
                         timerlat and hwlat tracers, Xenomai's latency, latmus, rteval, perf \
-                        sched, schbench, sysjitter, sysjitter2, one run at a time; and traces of \
-                        other tools (docs/traces.md), of which the cycles are found.")]
+                        sched, schbench, sysjitter, one run at a time; and traces of other \
+                        tools (docs/traces.md), of which the cycles are found.")]
 pub struct ImportArgs {
     /// The output file of the other tool, or a bundle with a recording, of which the cycles are
     /// found

@@ -425,29 +425,6 @@ fn percentiles_stated_by_a_tool_are_kept() {
     assert_eq!(figures(&quiet).len(), 1);
 }
 
-/// Bins are named by their upper edges, and so is its maximum.
-#[test]
-fn the_bins_of_sysjitter2_are_kept() {
-    let text = data!("others/sysjitter2.txt");
-    let all = figures(text);
-    assert_eq!(all.len(), 8);
-    assert_eq!(all[0], of("thread 0", 93_068_541_124, 0, 5_000));
-    assert_eq!(all[3], of("thread 3", 93_068_541_508, 0, 4_000));
-    let bundle = imported(text);
-    let data = &series(&bundle)[4].state.data;
-    assert_eq!(data.exact.bins[..6], [93_068_541_565, 51, 2, 26, 18, 0]);
-    let beyond = text.replace("032 (us):    0", "032 (us):    2").replace("at:    6", "at:    40");
-    let bundle = imported(&beyond);
-    let data = &series(&bundle)[0].state.data;
-    assert_eq!((data.max, data.exact.above), (Some(Nanos::MICRO * 39), 2));
-    let twice = [text, text].concat();
-    assert!(refused(&twice).contains("a second run"), "{}", refused(&twice));
-    let cut = &text[..text.find("maxlat").unwrap()];
-    assert!(refused(cut).contains("`maxlat:`"), "{}", refused(cut));
-    let fewer = text.replace("002 (us):    51 51", "002 (us):    51");
-    assert!(refused(&fewer).contains("7 columns for 8 cores"), "{}", refused(&fewer));
-}
-
 #[test]
 fn reports_of_rteval_have_the_figures_of_each_core() {
     let (xml, text) = (data!("rteval-3.8/cyclictest.xml"), data!("rteval-3.8/cyclictest.txt"));

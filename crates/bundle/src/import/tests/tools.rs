@@ -65,7 +65,6 @@ captured! {
     "xenomai-latency": "field/xenomai-latency.txt";
     "schbench": "others/schbench.txt";
     "sysjitter": "others/sysjitter.txt";
-    "sysjitter2": "others/sysjitter2.txt";
 }
 
 fn file(name: &str) -> &'static str {
