@@ -83,6 +83,23 @@ pub struct AnsweredDelay {
     /// The task that mostly ended these waits, and its line: `panel-77 at panel.cpp:61`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_by: Option<String>,
+    /// What the holder of the lock mostly did meanwhile, and at which line of its own: `preempted
+    /// at panel.cpp:70 (no CPU for 87 % of the waits)`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub holder: Option<String>,
     /// The share of the time, 0 to 1.
     pub share: f64,
+}
+
+impl AnsweredDelay {
+    /// A delay of which no stack shows the line.
+    pub fn new(
+        cause: impl Into<String>,
+        words: impl Into<String>,
+        who: Option<String>,
+        share: f64,
+    ) -> AnsweredDelay {
+        let (cause, words) = (cause.into(), words.into());
+        AnsweredDelay { cause, words, who, at: None, ended_by: None, holder: None, share }
+    }
 }

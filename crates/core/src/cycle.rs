@@ -10,7 +10,7 @@ pub use calls::{
     is_interrupted,
 };
 pub use kind::CycleKind;
-pub use moment::{Moment, MomentKind, MomentWaker};
+pub use moment::{HolderDeed, Moment, MomentHolder, MomentKind, MomentWaker};
 pub use series_kind::SeriesKind;
 
 use crate::{MonotonicNs, Nanos, Split};

@@ -17,7 +17,7 @@ use punctual_core::cycle::CycleKind;
 use punctual_core::entry::EntryKind;
 use punctual_core::event::{Futex, MomentSource};
 use punctual_core::{
-    BoundComparison, CauseKind, Cell, Event, EventKind, MAIN_PARTS, Metric, Names, Nanos,
+    BoundComparison, CauseKind, Cell, Event, EventKind, MAIN_PARTS, Metric, Names, Nanos, PLACES,
     Requirement, Table,
 };
 
@@ -188,6 +188,12 @@ pub struct Blame {
     /// The rank of the delayed thread for the scheduler: 0 without a real-time policy, the highest
     /// number for SCHED_DEADLINE.
     pub rank: Option<u32>,
+    /// The line of the program at which most of it was. Untrusted.
+    pub at: Option<String>,
+    /// The task that ended most of these sleeps, and at which line of its own. Untrusted.
+    pub ended_by: Option<String>,
+    /// What the holder of the lock mostly did meanwhile. Untrusted.
+    pub holder: Option<String>,
 }
 
 impl Blame {
@@ -202,6 +208,9 @@ impl Blame {
             prio: None,
             longest: None,
             rank: None,
+            at: None,
+            ended_by: None,
+            holder: None,
         }
     }
 }
@@ -231,6 +240,62 @@ const LEFT_OPEN: f64 = 0.05;
 /// The causes of delay of the moments that a trace marks, of the deciding series, else of a
 /// substitute ([`stand_ins`]); `None` if nothing recorded shows them.
 pub fn delays(deciding: &Deciding<'_>, explained: Option<&Explanations>) -> Option<Delayed> {
+    let mut delayed = divided(deciding, explained)?;
+    let of = |name: &String| deciding.phase.series.iter().find(|series| series.name == *name);
+    // Delays of another thread have the lines of that thread.
+    let series = match &delayed.series {
+        Some(other) => of(other),
+        None => Some(deciding.series),
+    };
+    if let Some(measure) = series.and_then(|series| measure_of(deciding.phase, series)) {
+        locate(&mut delayed.causes, measure);
+    }
+    Some(delayed)
+}
+
+fn measure_of<'s>(phase: &'s PhaseSummary, series: &SeriesSummary) -> Option<&'s MeasureMeta> {
+    phase.measures.iter().find(|of| !of.name.is_empty() && of.name == series.measure)
+}
+
+/// Adds the line of the program to each delay, as far as the stacks of the thread show it.
+fn locate(causes: &mut [Blame], measure: &MeasureMeta) {
+    let Some(table) = measure.notes.tables.iter().find(|table| table.name == PLACES) else {
+        return;
+    };
+    let [what, line, stacks, in_longest] =
+        ["what", "line", "stacks", "in longest cycles"].map(|name| column(table, name));
+    let (Some(what), Some(line), Some(stacks), Some(in_longest)) = (what, line, stacks, in_longest)
+    else {
+        return;
+    };
+    let number = |row: &[Cell], place: usize| match row.get(place) {
+        Some(Cell::Number(number)) if number.is_finite() => *number as u64,
+        _ => 0,
+    };
+    let owned = |row: &[Cell], place: usize| text(row, place).map(str::to_owned);
+    for blame in causes {
+        let kind = match &blame.what {
+            Blamed::Cause(cause) => cause.kind(),
+            Blamed::Kind(kind) => *kind,
+            Blamed::Entry { .. } => continue,
+        };
+        let words = match kind {
+            CauseKind::PriorityInversion => CauseKind::Lock.words(),
+            CauseKind::Preempted | CauseKind::Runqueue => "preempted",
+            kind => kind.words(),
+        };
+        let rows = table.rows.iter().filter(|row| text(row, what) == Some(words));
+        let most = rows.max_by_key(|row| (number(row, in_longest), number(row, stacks)));
+        if let Some(row) = most {
+            let other = |name: &str| column(table, name).and_then(|place| owned(row, place));
+            blame.at = owned(row, line);
+            blame.ended_by = other("mostly ended by");
+            blame.holder = other("holder meanwhile");
+        }
+    }
+}
+
+fn divided(deciding: &Deciding<'_>, explained: Option<&Explanations>) -> Option<Delayed> {
     if let Some(marked) = explained.and_then(|all| of_marked(deciding, all)) {
         return Some(marked);
     }
@@ -451,7 +516,6 @@ fn rank_of_prio(prio: i16) -> u32 {
 /// The causes from the accounting: of the percentile bands that contain the late samples, at least
 /// the last band.
 fn of_account(deciding: &Deciding<'_>) -> Option<Delayed> {
-    let measure = &deciding.series.measure;
     let series = deciding.phase.series.iter();
     let of_thread = series.filter(|series| is_same_thread(series, deciding.series));
     let own = deciding.series.account.known();
@@ -471,8 +535,7 @@ fn of_account(deciding: &Deciding<'_>) -> Option<Delayed> {
     let parts = MAIN_PARTS.iter().filter(|part| **part != CauseKind::Overrun);
     let times: Vec<(CauseKind, f64)> = parts.map(|part| (*part, time(part))).collect();
     let total: f64 = times.iter().map(|(_, time)| time).sum();
-    let mut measures = deciding.phase.measures.iter();
-    let notes = measures.find(|of| !measure.is_empty() && of.name == *measure);
+    let notes = measure_of(deciding.phase, deciding.series);
     let mut causes: Vec<Blame> = times
         .into_iter()
         .filter(|(_, time)| *time > WORTH * total)
@@ -509,7 +572,23 @@ fn named(measure: &MeasureMeta, part: CauseKind) -> Option<String> {
         let table = table(name)?;
         text(table.rows.first()?, column(table, "task")?)
     };
-    of_longest.or_else(of_all).map(str::to_owned)
+    let task = of_longest.or_else(of_all);
+    let is_for_cpu =
+        matches!(part, CauseKind::Preempted | CauseKind::Runqueue | CauseKind::NonPreemptible);
+    match table("culprit-groups").filter(|_| is_for_cpu).and_then(largest_group) {
+        Some(group) => Some(task.map_or(group.clone(), |task| format!("{group}, mostly {task}"))),
+        None => task.map(str::to_owned),
+    }
+}
+
+/// `docker 3f2a9c1b7d44 (3 tasks)`: the control group whose tasks had the most of the CPU, if
+/// there are several in it. One task names itself.
+fn largest_group(table: &Table) -> Option<String> {
+    let [group, tasks] = [column(table, "group")?, column(table, "tasks")?];
+    let row = table.rows.first()?;
+    let Some(Cell::Number(tasks)) = row.get(tasks) else { return None };
+    (*tasks >= 2.0).then_some(())?;
+    Some(format!("{} ({} tasks)", text(row, group)?, *tasks as u64))
 }
 
 fn column(table: &Table, name: &str) -> Option<usize> {

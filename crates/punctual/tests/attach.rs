@@ -1,6 +1,7 @@
 //! `punctual attach` against programs with known cycles, and against cyclictest's own output.
 
 mod delayed;
+mod groups;
 mod lint;
 mod metrics;
 mod options;

@@ -84,6 +84,7 @@ struct attached {
 	u32 faulting; /* it is in a page fault, the end of which will be seen */
 	u32 next_timer; /* the place in `timers` that is overwritten next */
 	u32 stage; /* …_POSTPONED */
+	u32 holds_for; /* the number of a thread that sleeps for its lock; 0: none does */
 	struct wire_ordinary postponed;
 	struct wire_cycle cycle; /* the one that goes on */
 	u64 before[WIRE_CYCLE_PARTS]; /* the sums when the call was entered, if `apart` */
@@ -145,6 +146,7 @@ struct attached {
 	struct wire_moment instant; /* one that is over at once */
 	u64 copied_since[4]; /* stacks of each kind that were copied lately: COPIES_OF_… */
 	u32 copied[4];
+	u64 holder_left; /* since when the holder of the lock that it sleeps for has no CPU; 0: it has */
 	struct wire_times times; /* the last: user space reads it */
 };
 
@@ -1146,8 +1148,9 @@ INLINE i32 user_stack(void *ctx)
 	return bpf_get_stackid(ctx, &stacks, BPF_F_USER_STACK | BPF_F_FAST_STACK_CMP);
 }
 
-/* Where it left the CPU, or was interrupted; what it did itself; where another task woke it. */
-enum { COPIES_OF_DELAYS, COPIES_OF_ACTIONS, COPIES_OF_WAKERS };
+/* Where it left the CPU, or was interrupted; what it did itself; where another task woke it, and
+ * where the holder of a lock was meanwhile. */
+enum { COPIES_OF_DELAYS, COPIES_OF_ACTIONS, COPIES_OF_WAKERS, COPIES_OF_HOLDERS };
 
 INLINE bool may_copy(struct attached *t, u32 kind, u64 now)
 {
@@ -1185,23 +1188,32 @@ INLINE bool read_user_regs(__attribute__((unused)) struct wire_stack_copy *to)
 #endif
 }
 
-/* The number of the copy + 1, which has the time `now`; 0: there is none. */
-NOINLINE int copy_stack(struct attached *t, u32 kind, u64 now)
+/* The number of a free copy + 1, which has the time `now` from then on; 0: there is none. */
+NOINLINE int take_copy(struct attached *t, u32 kind, u64 now)
 {
-	u64 pid_tgid = own_ids(), left, bytes = 0;
-	struct stack_copy *copy = 0;
-	u32 number = 0;
-
 	if (!t || !may_copy(t, kind, now))
 		return 0;
 #pragma unroll
 	for (u32 i = 0; i < 4; i++) {
-		number = ((u32)(now >> 10) + i * 31) & (WIRE_STACK_COPIES - 1);
-		copy = bpf_map_lookup_elem(&copies, &number);
+		u32 number = ((u32)(now >> 10) + i * 31) & (WIRE_STACK_COPIES - 1);
+		struct stack_copy *copy = bpf_map_lookup_elem(&copies, &number);
+
 		if (copy && !__sync_val_compare_and_swap(&copy->head.taken, 0, now))
-			break;
-		copy = 0;
+			return number + 1;
 	}
+	return 0;
+}
+
+/* The number of the copy + 1, which has the time `now`; 0: there is none. */
+NOINLINE int copy_stack(struct attached *t, u32 kind, u64 now)
+{
+	u64 pid_tgid = own_ids(), left, bytes = 0;
+	u32 number = take_copy(t, kind, now);
+	struct stack_copy *copy;
+
+	if (!t || !number--)
+		return 0;
+	copy = bpf_map_lookup_elem(&copies, &number);
 	if (!copy)
 		return 0;
 	if (!read_user_regs(&copy->head)) {
@@ -1241,6 +1253,28 @@ GLOBAL int forget_copy(u32 number)
 	return 0;
 }
 
+/* A copy of the copy `number` + 1, as `copy_stack`. */
+NOINLINE int copy_again(struct attached *t, u32 of, u64 taken, u64 now)
+{
+	struct stack_copy *from, *copy;
+	u32 number;
+
+	if (!t || !of--)
+		return 0;
+	from = bpf_map_lookup_elem(&copies, &of);
+	if (!from || from->head.taken != taken)
+		return 0;
+	number = take_copy(t, COPIES_OF_HOLDERS, now);
+	if (!number--)
+		return 0;
+	copy = bpf_map_lookup_elem(&copies, &number);
+	if (!copy)
+		return 0;
+	bpf_probe_read_kernel(&copy->head.ip, sizeof(*copy) - sizeof(copy->head.taken),
+			      &from->head.ip);
+	return number + 1;
+}
+
 /* What the running thread does itself within a cycle; `t` may be what it was before. */
 NOINLINE int acts(struct attached *t, u32 tid, u32 kind, u32 call, u64 now)
 {
@@ -1265,7 +1299,16 @@ NOINLINE int acts(struct attached *t, u32 tid, u32 kind, u32 call, u64 now)
 	m->copy = copy;
 	m->waker = 0;
 	m->waker_copy = 0;
+	m->holder = 0;
+	m->holder_copy = 0;
 	return emit_to(buffer, now, tid, WIRE_MOMENT, cpu, (const u64 *)m, sizeof(*m) / 8);
+}
+
+INLINE void forget_copies(struct wire_moment *m)
+{
+	forget_copy(m->copy);
+	forget_copy(m->waker_copy);
+	forget_copy(m->holder_copy);
 }
 
 /* The running thread leaves its CPU to `next` within a cycle. */
@@ -1279,14 +1322,14 @@ NOINLINE int begin_moment(void *ctx, struct attached *t, struct task_struct *nex
 		return 0;
 	t->moments++;
 	m = &t->moment;
-	if (unlikely(m->begin)) {
-		forget_copy(m->copy);
-		forget_copy(m->waker_copy);
-	}
+	if (unlikely(m->begin))
+		forget_copies(m);
 	m->begin = now;
 	m->slept = 0;
 	m->waker = 0;
 	m->waker_copy = 0;
+	m->holder = 0;
+	m->holder_copy = 0;
 	m->kind = kind;
 	m->within = t->within;
 	m->call = t->call;
@@ -1307,11 +1350,94 @@ GLOBAL int end_moment(struct attached *t, u32 tid, u64 now)
 	if (has_room(buffer))
 		emit_to(buffer, now, tid, WIRE_MOMENT, cpu, (const u64 *)&t->moment,
 			sizeof(struct wire_moment) / 8);
-	else {
-		forget_copy(t->moment.copy);
-		forget_copy(t->moment.waker_copy);
-	}
+	else
+		forget_copies(&t->moment);
 	t->moment.begin = 0;
+	return 0;
+}
+
+/* The thread `tid` has begun to sleep for a lock: what does its holder? */
+NOINLINE int watch_holder(struct attached *t, u32 tid, u64 now)
+{
+	struct attached *other;
+	struct wire_moment *m;
+
+	if (!t || !t->moment.begin || !t->holder || t->holder_by & WIRE_HOLDER_IN_NAMESPACE)
+		return 0;
+	other = t->holder == tid ? 0 : attached_of(t->holder);
+	if (!other)
+		return 0;
+	m = &t->moment;
+	m->holder = t->holder;
+	m->holder_call = 0;
+	m->holder_off = 0;
+	m->holder_seen = now;
+	m->holder_did = 0;
+	t->holder_left = 0;
+	other->holds_for = t->number;
+	if (other->state != READY && other->state != ASLEEP)
+		return 0;
+	/* Its registers and its stack can be read only where it runs. */
+	t->holder_left = now;
+	m->holder_did = other->state == READY ? WIRE_HOLDING_PREEMPTED : WIRE_HOLDING_ASLEEP;
+	m->holder_call = other->call;
+	if (other->moment.begin)
+		m->holder_copy = copy_again(t, other->moment.copy, other->moment.begin, now);
+	return 0;
+}
+
+/* The thread that sleeps for a lock of the running thread `tid`, which holds it still. */
+INLINE struct attached *sleeper_for(struct attached *t, u32 tid)
+{
+	u32 number = t->holds_for;
+	struct attached *sleeper = bpf_map_lookup_elem(&values, &number);
+
+	if (sleeper && sleeper->state == ASLEEP && sleeper->holder == tid &&
+	    sleeper->moment.begin && sleeper->moment.holder == tid)
+		return sleeper;
+	t->holds_for = 0;
+	return 0;
+}
+
+/* The running thread holds a lock for which another one sleeps: its first action is kept, or that
+ * it leaves its CPU in that system call. */
+NOINLINE int holder_acts(struct attached *t, u32 tid, u32 call, u32 does, u64 now)
+{
+	struct attached *sleeper;
+	struct wire_moment *m;
+
+	if (!t)
+		return 0;
+	sleeper = sleeper_for(t, tid);
+	if (!sleeper)
+		return 0;
+	m = &sleeper->moment;
+	if (does != WIRE_HOLDING_CALLED)
+		sleeper->holder_left = now;
+	if (m->holder_did > WIRE_HOLDING_CALLED || (m->holder_did && does == WIRE_HOLDING_CALLED))
+		return 0;
+	if (!m->holder_did || m->holder_call != call) {
+		forget_copy(m->holder_copy);
+		m->holder_seen = now;
+		m->holder_copy = copy_stack(sleeper, COPIES_OF_HOLDERS, now);
+	}
+	m->holder_call = call;
+	m->holder_did = does;
+	return 0;
+}
+
+/* It has a CPU again. */
+NOINLINE int holder_arrives(struct attached *t, u32 tid, u64 now)
+{
+	struct attached *sleeper;
+
+	if (!t)
+		return 0;
+	sleeper = sleeper_for(t, tid);
+	if (sleeper && sleeper->holder_left) {
+		sleeper->moment.holder_off += later(now, sleeper->holder_left);
+		sleeper->holder_left = 0;
+	}
 	return 0;
 }
 
@@ -1320,7 +1446,13 @@ NOINLINE int ends_sleep(struct attached *t, u64 now)
 {
 	struct wire_moment *m;
 
-	if (!t || !t->moment.begin || t->waker.by != WIRE_CYCLE_BY_TASK ||
+	if (!t)
+		return 0;
+	if (unlikely(t->holder_left)) {
+		t->moment.holder_off += later(now, t->holder_left);
+		t->holder_left = 0;
+	}
+	if (!t->moment.begin || t->waker.by != WIRE_CYCLE_BY_TASK ||
 	    t->waker.tid != own_id())
 		return 0;
 	m = &t->moment;
@@ -2192,6 +2324,8 @@ INLINE void leaves(u64 *ctx, struct attached *t, struct cpu *cpu, u32 here, u64 
 		t->phase = WAITING;
 	} else {
 		begin_moment(ctx, t, next, WIRE_MOMENT_ASLEEP, now);
+		if (t->within == WIRE_PART_LOCK)
+			watch_holder(t, tid, now);
 	}
 	if (t->within == WIRE_PART_LOCK && is_plain_lock(call))
 		t->cycle.calls |= 1u << WIRE_CYCLE_FUTEX_WAIT;
@@ -2333,13 +2467,19 @@ INLINE int switch_of(u64 *ctx, u64 state)
 			if (to)
 				delayed_next(cpu, prev, next, now);
 			leaves(ctx, t, cpu, here, state, now);
+			if (unlikely(t->holds_for))
+				holder_acts(t, from, t->call,
+					    state ? WIRE_HOLDING_ASLEEP : WIRE_HOLDING_PREEMPTED, now);
 		}
 		cpu->watched = 0;
 	}
 	change(cpu, now, to ? TASK : IDLE);
 	t = to ? attached_of(to) : 0;
-	if (unlikely(t))
+	if (unlikely(t)) {
 		arrives_here(t, cpu, here, to, prev, now);
+		if (unlikely(t->holds_for))
+			holder_arrives(t, to, now);
+	}
 	cpu->running = to;
 	cpu->prio = next->prio;
 	cpu->switched = now;
@@ -2432,6 +2572,9 @@ PROGRAM(attach_sys_enter)
 	if (unlikely(compat))
 		number = native_number(number, &time32);
 	t->process = id >> 32;
+	/* Where it releases the lock is seen at the wake-up. */
+	if (unlikely(t->holds_for) && number != futex)
+		holder_acts(t, tid, number + 1, WIRE_HOLDING_CALLED, now);
 	if (unlikely(mark_call(t, (void *)ctx[0], number, compat)))
 		acts(t, tid, WIRE_MOMENT_CALL, number + 1, now);
 	if (likely(postpone_entry(t, cpu, now))) {

@@ -530,7 +530,7 @@ struct wire_ordinary {
 #define WIRE_ATTACHED_ASKED 1800
 #define WIRE_ATTACHED_ASKS 1808
 #define WIRE_ATTACHED_AGAIN 768
-#define WIRE_ATTACHED_NUMBER 2516
+#define WIRE_ATTACHED_NUMBER 2548
 #define WIRE_PHASE_OPEN 1
 #define WIRE_PHASE_WAITING 2
 #define WIRE_PHASE_WOKEN 3
@@ -563,9 +563,18 @@ struct wire_moment {
 	u64 woken; /* when a task ended the sleep */
 	u32 waker; /* that task; 0: not known */
 	u16 waker_copy; /* of its stack then, as `copy` */
-	u16 spare;
+	u16 holder_copy; /* of the holder's while it held the lock, as `copy` */
 	u8 waker_comm[16];
+	u32 holder; /* of the lock that it sleeps for; 0: not known */
+	u32 holder_call; /* of the holder then, as `call` */
+	u64 holder_off; /* ns of the sleep that it had no CPU */
+	u64 holder_seen; /* when its stack was copied */
+	u32 holder_did; /* WIRE_HOLDING_…; 0: it ran, or that is not known */
+	u32 spare;
 };
+#define WIRE_HOLDING_CALLED 1 /* it made a system call */
+#define WIRE_HOLDING_PREEMPTED 2 /* it lost its CPU to another task, or waits for one */
+#define WIRE_HOLDING_ASLEEP 3
 
 /* A copy of a user stack, from its pointer upwards. The bytes follow the header. */
 #define WIRE_STACK_COPIES 128

@@ -11,9 +11,7 @@ use punctual_bundle::exact::ExplainedExactSample;
 use punctual_bundle::summary::{RequirementSummary, Summary, VerdictWord};
 use punctual_bundle::verdict::FailedPart;
 use punctual_bundle::{Outcome, Reason, Timebase};
-use punctual_core::{
-    BoundComparison, CauseKind, Cell, Fact, Finding, Metric, Names, Nanos, PLACES, Severity,
-};
+use punctual_core::{BoundComparison, CauseKind, Fact, Finding, Metric, Names, Nanos, Severity};
 use punctual_explain::Explanations;
 use punctual_explain::answer::{Blame, Blamed, Deciding, Delayed, deciding, delays};
 
@@ -75,7 +73,7 @@ pub fn of(summary: &Summary, evidence: &AnswerEvidence, rules: &Rules) -> Answer
                     samples: of.samples,
                     incidents: of.incidents,
                     from: of.from.ns(),
-                    causes: located(&of.causes, deciding.as_ref()),
+                    causes: of.causes.iter().map(delay).collect(),
                     source: of.left_open.map(by_accounting),
                 })
                 .or_else(stated)
@@ -220,59 +218,15 @@ fn not_met(summary: &Summary, deciding: Option<&Deciding<'_>>, first: &Reason) -
 
 fn delay(blame: &Blame) -> AnsweredDelay {
     let (cause, words) = match &blame.what {
-        Blamed::Cause(cause) => (cause.id().to_owned(), cause.kind().words().to_owned()),
-        Blamed::Kind(kind) => (kind.id().to_owned(), kind.words().to_owned()),
-        Blamed::Entry { kind, words } => (kind.clone(), words.clone()),
+        Blamed::Cause(cause) => (cause.id(), cause.kind().words()),
+        Blamed::Kind(kind) => (kind.id(), kind.words()),
+        Blamed::Entry { kind, words } => (kind.as_str(), words.as_str()),
     };
-    let (who, share) = (blame.who.clone(), blame.share);
-    AnsweredDelay { cause, words, who, at: None, ended_by: None, share }
-}
-
-fn located(causes: &[Blame], deciding: Option<&Deciding<'_>>) -> Vec<AnsweredDelay> {
-    let mut causes: Vec<AnsweredDelay> = causes.iter().map(delay).collect();
-    if let Some(deciding) = deciding {
-        locate(&mut causes, deciding);
-    }
-    causes
-}
-
-/// Adds the line of the program to each delay, as far as the stacks of its longest cycles show it.
-fn locate(causes: &mut [AnsweredDelay], of: &Deciding<'_>) {
-    let measure = of.phase.measures.iter().find(|measure| measure.name == of.series.measure);
-    let table = measure.and_then(|of| of.notes.tables.iter().find(|table| table.name == PLACES));
-    let Some(table) = table else { return };
-    let column = |name: &str| table.columns.iter().position(|column| column.name == name);
-    let (Some(what), Some(line), Some(stacks), Some(in_longest), Some(ended)) = (
-        column("what"),
-        column("line"),
-        column("stacks"),
-        column("in longest cycles"),
-        column("mostly ended by"),
-    ) else {
-        return;
-    };
-    let text = |cell: &Cell| match cell {
-        Cell::Text(text) => Some(text.clone()),
-        Cell::Number(_) | Cell::Nothing => None,
-    };
-    let number = |cell: &Cell| match cell {
-        Cell::Number(number) if number.is_finite() => *number as u64,
-        _ => 0,
-    };
-    for cause in causes {
-        let words = match CauseKind::from_id(&cause.cause) {
-            Some(CauseKind::PriorityInversion) => CauseKind::Lock.words(),
-            Some(CauseKind::Preempted | CauseKind::Runqueue) => "preempted",
-            _ => &cause.words,
-        };
-        let is_of_it = |row: &&Vec<Cell>| text(&row[what]).is_some_and(|word| word == words);
-        let rows = table.rows.iter().filter(|row| row.len() == table.columns.len());
-        let most = rows
-            .filter(is_of_it)
-            .max_by_key(|row| (number(&row[in_longest]), number(&row[stacks])));
-        if let Some(row) = most {
-            (cause.at, cause.ended_by) = (text(&row[line]), text(&row[ended]));
-        }
+    AnsweredDelay {
+        at: blame.at.clone(),
+        ended_by: blame.ended_by.clone(),
+        holder: blame.holder.clone(),
+        ..AnsweredDelay::new(cause, words, blame.who.clone(), blame.share)
     }
 }
 
@@ -395,8 +349,20 @@ fn cause_words(delay: &AnsweredDelay) -> String {
         Some(CauseKind::OwnExecution) => format!("in {who}"),
         _ => who,
     });
-    let ended = delay.ended_by.as_deref().map(|end| format!("mostly ended by {}", plain(end)));
-    let beside: Vec<String> = who.into_iter().chain(ended).collect();
+    // The holder that released its lock is named once.
+    let released = |end: &str| {
+        delay
+            .who
+            .as_deref()
+            .and_then(|who| Some(end.strip_prefix(who)?.strip_prefix(" at ")?.to_owned()))
+    };
+    let ended = delay.ended_by.as_deref().map(|end| match released(end) {
+        Some(line) => format!("mostly released at {}", plain(&line)),
+        None => format!("mostly ended by {}", plain(end)),
+    });
+    let holder =
+        delay.holder.as_deref().map(|holder| format!("meanwhile mostly {}", plain(holder)));
+    let beside: Vec<String> = who.into_iter().chain(holder).chain(ended).collect();
     let beside = match beside.is_empty() {
         true => String::new(),
         false => format!(" ({})", beside.join(", ")),

@@ -118,6 +118,13 @@ pub fn show(summary: &Summary, phases: &[PhaseView], options: &ShowOptions) -> S
     out.finish()
 }
 
+/// The source lines of the program at which its threads were delayed; empty if no stacks were kept.
+pub fn places(summary: &Summary, options: &ShowOptions) -> String {
+    let mut out = paint::TextPage::new(options);
+    summary.phases.iter().for_each(|phase| notes::write_places(&mut out, phase));
+    out.finish()
+}
+
 fn account(out: &mut paint::TextPage, summary: &Summary) {
     let series = named(summary).map(|(name, series)| (name, &series.account));
     if let Some(table) = crate::tables::account::table(series) {

@@ -254,14 +254,8 @@ fn each_lab_cell_shows_the_cause_of_its_worst_sample() {
         calls: Vec::new(),
         unexplained: None,
     };
-    let cause = AnsweredDelay {
-        cause: "irqs-disabled".into(),
-        words: "interrupts disabled".into(),
-        who: Some("__free_<b>one_page".into()),
-        at: None,
-        ended_by: None,
-        share: 0.998,
-    };
+    let who = Some("__free_<b>one_page".into());
+    let cause = AnsweredDelay::new("irqs-disabled", "interrupts disabled", who, 0.998);
     let calls = ["__mmdrop", "free_unref_page", "__free_one_page"].map(String::from).to_vec();
     document.cells[0].worst =
         Some(WorstCellSample { cause: Some(cause), exact: true, calls, ..worst(27_158_544) });

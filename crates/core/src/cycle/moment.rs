@@ -17,6 +17,30 @@ pub struct Moment {
     pub stack: Option<u32>,
     /// The task that ended its sleep, if known.
     pub waker: Option<MomentWaker>,
+    /// The thread that held the lock for which it slept, if it is watched.
+    pub holder: Option<MomentHolder>,
+}
+
+/// The holder of a lock while another thread slept for it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct MomentHolder {
+    pub tid: u32,
+    /// `None`: it ran, or that is unknown.
+    pub did: Option<HolderDeed>,
+    /// The number of its system call then.
+    pub call: Option<u32>,
+    /// The time of the sleep during which it had no CPU.
+    pub off_cpu: Nanos,
+    /// The number of its user stack then.
+    pub stack: Option<u32>,
+}
+
+/// The first action of a holder while another thread slept for its lock.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum HolderDeed {
+    Called,
+    Preempted,
+    Asleep,
 }
 
 /// The task that ended a sleep.
@@ -62,7 +86,7 @@ pub enum MomentKind {
 impl Moment {
     /// A moment of which nothing else is known.
     pub fn at(tid: u32, begin: MonotonicNs, what: MomentKind) -> Moment {
-        Moment { tid, begin, end: begin, what, call: None, stack: None, waker: None }
+        Moment { tid, begin, end: begin, what, call: None, stack: None, waker: None, holder: None }
     }
 
     /// The time that it did not run for this reason.

@@ -282,3 +282,69 @@ fn kernel_accounting_is_used_if_events_leave_too_much_unattributed() {
     assert_eq!(shown(half, None), (false, None), "it was not divided there");
     assert_eq!(shown(MS / 10, Some(account(0))), (false, None), "events leave little open");
 }
+
+/// The places of a thread: with most stacks at `line`.
+fn places(name: &str, line: &str) -> punctual_bundle::meta::MeasureMeta {
+    use punctual_core::Column;
+    let columns = [("what", ""), ("line", ""), ("stacks", "count"), ("in longest cycles", "count")];
+    let row = |line: &str, stacks: u64, longest: u64| {
+        let words = CauseKind::Lock.words();
+        vec![Cell::from(words), Cell::from(line), Cell::from(stacks), Cell::from(longest)]
+    };
+    let mut measure = MeasureMeta {
+        name: name.to_owned(),
+        workload: ATTACHED_WORKLOAD.to_owned(),
+        parameters: Default::default(),
+        series: Vec::new(),
+        notes: Default::default(),
+    };
+    measure.notes.tables.push(Table {
+        name: PLACES.to_owned(),
+        title: String::new(),
+        columns: columns.map(|(name, unit)| Column::new(name, unit)).into(),
+        rows: vec![row("seldom.cpp:1", 90, 1), row(line, 7, 9)],
+    });
+    measure
+}
+
+#[test]
+fn delays_have_the_lines_of_their_own_thread() {
+    let states = [state(&[5 * MS]), state(&[4 * MS])];
+    let metas = [
+        attached("ui/response", "absolute", "SCHED_FIFO 80", &[]),
+        attached("control/response", "absolute", "SCHED_FIFO 80", &[]),
+    ];
+    let measures = vec![places("ui", "ui.cpp:7"), places("control", "control.cpp:142")];
+    let meta = PhaseMeta { measures, ..phase() };
+    let series = metas.iter().zip(&states);
+    let series = series.map(|(meta, state)| SeriesView { meta, state, account: None }).collect();
+    let summary = summarized(Outcome::Completed, PhaseView { meta: &meta, series });
+    let of = deciding(&summary).unwrap();
+    assert_eq!(name(&of), "ui/response");
+    // Only the other thread is explained.
+    let delayed = delays(&of, Some(&explanations(vec![sample(0, 4 * MS, LOCK, None)]))).unwrap();
+    assert_eq!(delayed.series.as_deref(), Some("control/response"));
+    assert_eq!(delayed.causes[0].at.as_deref(), Some("control.cpp:142"));
+}
+
+#[test]
+fn several_tasks_of_a_control_group_are_one_culprit() {
+    use punctual_core::Column;
+    let table = |name: &str, columns: &[&str], row: Vec<Cell>| Table {
+        name: name.to_owned(),
+        title: String::new(),
+        columns: columns.iter().map(|name| Column::new(name, "")).collect(),
+        rows: vec![row],
+    };
+    let named_with = |tasks: u64| {
+        let mut measure = places("control", "control.cpp:142");
+        let groups = vec![Cell::from("docker 3f2a9c1b7d44"), Cell::from(tasks)];
+        measure.notes.tables.push(table("culprits", &["task"], vec![Cell::from("hog-77")]));
+        measure.notes.tables.push(table("culprit-groups", &["group", "tasks"], groups));
+        let of = |part| named(&measure, part);
+        (of(CauseKind::Preempted), of(CauseKind::Lock))
+    };
+    let group = "docker 3f2a9c1b7d44 (3 tasks), mostly hog-77";
+    assert_eq!(named_with(3), (Some(group.to_owned()), None));
+    assert_eq!(named_with(1), (Some("hog-77".to_owned()), None), "one task names itself");
+}

@@ -75,9 +75,10 @@ pub struct ExplainArgs {
     /// is kept as BUNDLE-on-KERNEL)
     #[arg(long, value_name = "OTHER", requires = "exact")]
     against: Option<String>,
-    /// Also show source lines, of the code that has debug information: programs compiled with -g,
+    /// Also show the source lines of the program at which it was delayed, by the stacks that `attach`
+    /// kept; with --exact those of all code that has debug information: programs compiled with -g,
     /// and the kernel where Debian's linux-image-RELEASE-dbg is installed
-    #[arg(long, requires = "exact")]
+    #[arg(long)]
     lines: bool,
     /// Also write the calls of the exact explanation to this file, as folded stacks for flame
     /// graphs
@@ -119,9 +120,21 @@ pub fn run(args: ExplainArgs) -> Ending {
     if args.cycles.asked().requirements.is_empty() {
         explanation::threads(&bundle, &wanted)?;
     }
-    let (explanations, converted) = match converted {
-        Some(converted) => (of_trace(&bundle, &wanted, &converted)?, Some(converted)),
-        None => explain(&bundle, &wanted, &args.cycles)?,
+    let lines = if args.lines { places(&bundle, args.json)? } else { String::new() };
+    let explained = match converted {
+        Some(converted) => {
+            of_trace(&bundle, &wanted, &converted).map(|found| (found, Some(converted)))
+        }
+        None => explain(&bundle, &wanted, &args.cycles),
+    };
+    let (explanations, converted) = match explained {
+        // The stacks are not of events.
+        Err(_) if args.lines => {
+            let mut outputs = Outputs::default();
+            outputs.add(output::print(&(answer_of(&bundle) + &lines)));
+            return outputs.end(Exit::Done);
+        }
+        explained => explained?,
     };
     let mut outputs = Outputs::default();
     if let Some(path) = &args.perfetto {
@@ -137,13 +150,31 @@ pub fn run(args: ExplainArgs) -> Ending {
             text += &format!("{}\n\n", converted.described.join("\n"));
         }
         let (rules, options) = (Rules::of(checks.as_ref()), show_options_of(&bundle));
-        output::print(&(text + &terminal::explanations(&explanations, shown, &rules, &options)))
+        let samples = terminal::explanations(&explanations, shown, &rules, &options);
+        let gap = if lines.is_empty() { "" } else { "\n" };
+        output::print(&(text + &samples + gap + &lines))
     });
     outputs.end(match converted {
         _ if explanations.contradiction().is_some() => Exit::NoEvidence,
         Some(converted) => converted.exit,
         None => Exit::Done,
     })
+}
+
+/// The lines at which the program of a bundle was delayed.
+fn places(bundle: &Bundle, json: bool) -> Result<String, Failure> {
+    if json {
+        let why = "--lines and --json go together with --exact alone: `punctual show --json` has \
+                   the table `places`";
+        return Err(Failure::refused(why));
+    }
+    let places = terminal::places(&answer::summarize(bundle), &show_options_of(bundle));
+    if places.is_empty() {
+        let why = "no stacks of the program were kept, which --lines needs: `punctual attach` \
+                   keeps them; --exact has the lines of a run in virtual time";
+        return Err(Failure::refused(why));
+    }
+    Ok(places)
 }
 
 /// The answer of a bundle with samples, before their explanations.

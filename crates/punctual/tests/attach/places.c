@@ -22,12 +22,13 @@ static void busy(long us)
 
 static void *panel(void *unused)
 {
-	struct timespec pause = { 0, 500000 };
+	struct timespec pause = { 0, 500000 }, held = { 0, 300000 };
 
 	prctl(PR_SET_NAME, "panel");
 	while (!over) {
 		pthread_mutex_lock(&lock);
-		busy(1000);
+		busy(700);
+		nanosleep(&held, 0); /* held */
 		pthread_mutex_unlock(&lock); /* released */
 		nanosleep(&pause, 0);
 	}

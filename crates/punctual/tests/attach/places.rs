@@ -14,7 +14,7 @@ fn line_of(mark: &str) -> String {
 }
 
 /// Cells of these columns.
-fn rows(summary: &Value, thread: &str, columns: [&str; 3]) -> Vec<[String; 3]> {
+fn rows<const N: usize>(summary: &Value, thread: &str, columns: [&str; N]) -> Vec<[String; N]> {
     let tables = measure(summary, thread)["notes"]["tables"].as_array().unwrap();
     let Some(table) = tables.iter().find(|table| table["name"] == "places") else {
         return Vec::new();
@@ -32,14 +32,21 @@ fn each_fault_call_and_wait_has_its_line_and_no_other() {
     };
     let output = attached(&place, &[], &["./places"]);
     assert_eq!(output.status.code(), OWN, "{}", text(&output));
-    let found = rows(&place.summary(), "places", ["what", "line", "mostly ended by"]);
-    let is_line = |row: &&[String; 3]| row[1].starts_with("places.c:") && row[0] != "preempted";
+    let found =
+        rows(&place.summary(), "places", ["what", "line", "mostly ended by", "holder meanwhile"]);
+    let is_line = |row: &&[String; 4]| row[1].starts_with("places.c:") && row[0] != "preempted";
     let lines: BTreeSet<&str> = found.iter().filter(is_line).map(|row| row[1].as_str()).collect();
     let marks = ["touched", "locked", "mapped", "unmapped", "written"].map(line_of);
     assert_eq!(lines, marks.iter().map(String::as_str).collect(), "{found:#?}");
     let lock = found.iter().find(|row| row[1] == line_of("locked")).unwrap();
     assert!(lock[0] == "waiting for a lock" && lock[2].starts_with("panel-"), "{lock:?}");
     assert!(lock[2].ends_with(&format!(" at {}", line_of("released"))), "{lock:?}");
+    let tables = measure(&place.summary(), "places")["notes"]["tables"].clone();
+    let holders = tables.as_array().unwrap().iter().find(|table| table["name"] == "lock-holders");
+    let holder = &holders.expect("lock-holders")["rows"][0];
+    assert_eq!((&holder[0], &holder[2]), (&"panel".into(), &"owner in the mutex".into()));
+    let held = format!("asleep in clock_nanosleep at {} (no CPU for ", line_of("held"));
+    assert!(lock[3].starts_with(&held), "{lock:?}");
     let folded = place.punctual(&["export", "bundle", "--format", "folded"]);
     let folded = text(&folded);
     let stack = "places;page fault;main places.c:";

@@ -9,8 +9,9 @@ use crate::wire::layout::{
     Times as WireTimes,
 };
 use punctual_core::cycle::{
-    AwaitedWaker, CallSet, Cycle, CycleCulprit, DescriptorSet, Gap, LockEvidence, LockHolder,
-    Moment, MomentKind, MomentWaker, OUTSIDE, TaskComm, ThreadTimes, WaitingCall, WokenBy,
+    AwaitedWaker, CallSet, Cycle, CycleCulprit, DescriptorSet, Gap, HolderDeed, LockEvidence,
+    LockHolder, Moment, MomentHolder, MomentKind, MomentWaker, OUTSIDE, TaskComm, ThreadTimes,
+    WaitingCall, WokenBy,
 };
 use punctual_core::{CauseKind, MonotonicNs, Nanos, Split};
 
@@ -75,6 +76,10 @@ pub(super) fn read(mut bytes: &[u8], take: &mut dyn FnMut(Cycle), moments: &mut 
                     if let Some(waker) = &mut of_it.waker {
                         waker.stack = copies.take(moment.waker_copy, waker.tid, moment.woken);
                     }
+                    if let Some(holder) = &mut of_it.holder {
+                        let (copy, seen) = (moment.holder_copy, moment.holder_seen);
+                        holder.stack = copies.take(copy, holder.tid, seen);
+                    }
                     if of_it.what == MomentKind::Exec {
                         copies.forget(header.tid);
                     }
@@ -113,7 +118,20 @@ fn decode_moment(header: &Header, wire: &WireMoment) -> Option<Moment> {
     let (call, stack) = (wire.call.checked_sub(1), u32::try_from(wire.stack).ok());
     let name = TaskComm(wire.waker_comm);
     let waker = (wire.waker > 0).then_some(MomentWaker { tid: wire.waker, name, stack: None });
-    Some(Moment { tid: header.tid, begin, end, what, call, stack, waker })
+    let holder = (wire.holder > 0).then(|| decode_holder(wire, end - begin));
+    Some(Moment { tid: header.tid, begin, end, what, call, stack, waker, holder })
+}
+
+fn decode_holder(wire: &WireMoment, slept: Nanos) -> MomentHolder {
+    let did = match u64::from(wire.holder_did) {
+        wire::HOLDING_CALLED => Some(HolderDeed::Called),
+        wire::HOLDING_PREEMPTED => Some(HolderDeed::Preempted),
+        wire::HOLDING_ASLEEP => Some(HolderDeed::Asleep),
+        _ => None,
+    };
+    let off_cpu = Nanos(i64::try_from(wire.holder_off).unwrap_or(i64::MAX)).min(slept);
+    let call = wire.holder_call.checked_sub(1);
+    MomentHolder { tid: wire.holder, did, call, off_cpu, stack: None }
 }
 
 fn decode_gap(header: &Header, wire: &WireGap) -> Gap {

@@ -226,6 +226,68 @@ static void the_holder_of_a_lock_is_its_owner(void)
 	CHECK(!t->holder);
 }
 
+/* Another thread sleeps for a lock: the first action of its holder, and how long that had no CPU.
+ * `preempted`: it was when the other one began to sleep. */
+static void a_holders_first_action_is_kept(bool preempted)
+{
+	u32 word = other->task.pid | 0x80000000;
+	struct wire_moment m = {}, found = {};
+	u32 kind;
+
+	watch(thread);
+	watch(other);
+	now_ns += 1000000;
+	switch_to(other, 0);
+	now_ns += 1000;
+	switch_to(thread, 0);
+	enter(NANOSLEEP, 1, 1);
+	switch_to(preempted ? other : idle, TASK_INTERRUPTIBLE);
+	now_ns += 1000;
+	enter(WRITE, 6, 0);
+	leave_call(1);
+	timer_wakes(thread, now_ns + 100000, 400, 0);
+	switch_to(thread, 0);
+	leave_call(0);
+	now_ns += 1000;
+	if (!preempted) {
+		this_cpu = 1;
+		on[1] = idle;
+		switch_to(other, 0);
+		this_cpu = 0;
+	}
+	enter(FUTEX, (u64)&word, FUTEX_LOCK_PI);
+	switch_to(preempted ? other : idle, TASK_INTERRUPTIBLE);
+	this_cpu = preempted ? 0 : 1;
+	now_ns += 2000;
+	/* It releases no other lock; then it writes, and is preempted while it does. */
+	enter(WRITE, 6, 0);
+	now_ns += 500;
+	switch_to(idle, 0);
+	now_ns += 7000;
+	switch_to(other, 0);
+	now_ns += 500;
+	leave_call(1);
+	enter(FUTEX, (u64)&word, 7);
+	wake(thread);
+	this_cpu = 0;
+	switch_to(thread, 0);
+	leave_call(0);
+	CHECK(!value(thread->task.pid)->holder_left);
+	/* Nobody sleeps for it any more. */
+	enter(WRITE, 6, 0);
+	while ((kind = next_record(0, &m, sizeof(m))))
+		if (kind == WIRE_MOMENT && m.kind == WIRE_MOMENT_ASLEEP)
+			found = m;
+	CHECK(found.holder == other->task.pid && found.slept == 10000);
+	CHECK(found.holder_did == WIRE_HOLDING_PREEMPTED && found.holder_off == 7000);
+	CHECK(found.holder_call == (preempted ? 0 : WRITE + 1));
+	unwatch(thread);
+	unwatch(other);
+	while (next_record(0, &m, sizeof(m)) || next_record(1, &m, sizeof(m)))
+		;
+	on[0] = on[1] = idle;
+}
+
 /* It never waits: what took its CPU, and for how long, and how its time is divided. It ran before
  * it was watched, which the first interrupt shows. */
 static void a_thread_that_polls_has_gaps(void)
@@ -522,6 +584,8 @@ int main(int count, char **words)
 	the_culprit_has_its_own_name();
 	of_a_thread_that_ends_nothing_is_left();
 	the_holder_of_a_lock_is_its_owner();
+	a_holders_first_action_is_kept(true);
+	a_holders_first_action_is_kept(false);
 	a_thread_that_polls_has_gaps();
 	the_switch_ends_where_the_call_returns();
 	for (u32 i = 0; i < 4; i++) {

@@ -5,8 +5,7 @@ fn time(ns: f64) -> String {
 }
 
 fn delay(cause: CauseKind, who: Option<&str>, share: f64) -> AnsweredDelay {
-    let (cause, words) = (cause.id().to_owned(), cause.words().to_owned());
-    AnsweredDelay { cause, words, who: who.map(str::to_owned), at: None, ended_by: None, share }
+    AnsweredDelay::new(cause.id(), cause.words(), who.map(str::to_owned), share)
 }
 
 #[test]
@@ -75,6 +74,13 @@ fn causes_are_shown_with_shares_and_small_ones_summed() {
          operator-panel, mostly ended by operator-panel-77 at panel.cpp:61) (from 2,000 µs on, 37 \
          samples in 12 incidents)"
     );
+    let lock = &mut at_a_line.causes[1];
+    lock.who = Some("operator-panel-77".to_owned());
+    lock.holder = Some("preempted at panel.cpp:70".to_owned());
+    let sentence = delays_sentence(&at_a_line, time);
+    let holder = "(held by operator-panel-77, meanwhile mostly preempted at panel.cpp:70, mostly \
+                  released at panel.cpp:61)";
+    assert!(sentence.contains(holder), "{sentence}");
     let alone = Delays { samples: 1, incidents: Some(1), causes: Vec::new(), ..delays };
     assert!(delays_sentence(&alone, time).ends_with("(from 2,000 µs on, 1 sample)"));
     let stated = Delays { source: Some("rtla".to_owned()), ..alone };

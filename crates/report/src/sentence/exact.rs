@@ -44,14 +44,9 @@ pub fn delays(sample: &ExplainedExactSample) -> Delays {
 
 fn delay(sample: &ExplainedExactSample, part: &ExactPart) -> AnsweredDelay {
     let all = sample.instructions.saturating_add(sample.without);
-    AnsweredDelay {
-        cause: part.kind.clone(),
-        words: title(&part.kind).to_owned(),
-        who: part.functions.first().map(|(function, _)| function.clone()),
-        at: None,
-        ended_by: None,
-        share: part.instructions as f64 / all.max(1) as f64,
-    }
+    let who = part.functions.first().map(|(function, _)| function.clone());
+    let share = part.instructions as f64 / all.max(1) as f64;
+    AnsweredDelay::new(&part.kind, title(&part.kind), who, share)
 }
 
 /// The source lines of a sample with most instructions; empty if unknown.

@@ -67,14 +67,9 @@ fn names_cpu(cause: Cause) -> bool {
 pub fn most(explanation: &Explanation, names: &Names) -> Option<AnsweredDelay> {
     let most = reasons(explanation).into_iter().max_by_key(|reason| reason.time)?;
     let who = who(most.part.cause, most.part.prio, names);
-    Some(AnsweredDelay {
-        cause: most.part.cause.id().to_owned(),
-        words: title(most.part.cause).to_owned(),
-        who: (!who.is_empty()).then_some(who),
-        at: None,
-        ended_by: None,
-        share: share(most.time, explanation.latency()),
-    })
+    let who = (!who.is_empty()).then_some(who);
+    let (cause, share) = (most.part.cause, share(most.time, explanation.latency()));
+    Some(AnsweredDelay::new(cause.id(), title(cause), who, share))
 }
 
 /// A share of a latency; 0 for a latency of 0.

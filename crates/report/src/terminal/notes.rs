@@ -8,7 +8,7 @@ use crate::notes::{allowed, figure as words, unavailable};
 use crate::tables::notes as tables;
 use punctual_bundle::meta::MeasureMeta;
 use punctual_bundle::summary::PhaseSummary;
-use punctual_core::{ClockCost, Fact, Figure, Table, Validation};
+use punctual_core::{ClockCost, Fact, Figure, PLACES, Table, Validation};
 
 /// The maximum width of a measure's name.
 const NAME: usize = 56;
@@ -24,6 +24,17 @@ pub fn write(out: &mut TextPage, phase: &PhaseSummary) {
         }
         measure.notes.figures.iter().for_each(|one| figure(out, one));
         measure.notes.shown_tables().for_each(|one| rows(out, one));
+    }
+}
+
+/// The source lines at which the program's threads were delayed; empty if no stacks were kept.
+pub(super) fn write_places(out: &mut TextPage, phase: &PhaseSummary) {
+    for measure in &phase.measures {
+        for places in measure.notes.tables.iter().filter(|table| table.name == PLACES) {
+            let name = format!("{}/{}", phase.name, measure.name);
+            out.heading(&format::clipped(&name, NAME, out.options.ascii));
+            rows(out, places);
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 //! not do: by stacks of some of these events, with source lines where debug information has them.
 
 use super::source::CycleRecorder;
-use punctual_core::cycle::{CallClass, MARKED, Moment, MomentKind, MomentWaker, task_label};
+use punctual_core::cycle::{CallClass, HolderDeed, MARKED, Moment, MomentKind, task_label};
 use punctual_core::format;
 use punctual_core::{
     CauseKind, Cell, Column, Finding, MonotonicNs, Nanos, PLACES, STACKS as STACKS_TABLE, Table,
@@ -21,8 +21,8 @@ const REREAD: Nanos = Nanos::SECOND;
 /// Moments that wait for their look-up, and distinct stacks that are kept.
 const PENDING: usize = 4_096;
 const STACKS: usize = 4_096;
-/// Tasks that ended sleeps whose mappings are kept.
-const WAKERS: usize = 64;
+/// Tasks that ended sleeps or held locks whose mappings are kept.
+const OTHERS: usize = 64;
 /// The maximum number of rows.
 const ROWS: usize = 20;
 /// The maximum number of stacks in the table for flame graphs.
@@ -127,8 +127,8 @@ pub struct Resolver {
     own: ProcessMappings,
     /// The process has executed another program.
     is_over: bool,
-    /// Those of tasks that woke it.
-    wakers: BTreeMap<u32, ProcessMappings>,
+    /// Those of tasks that woke it, or held its locks.
+    others: BTreeMap<u32, ProcessMappings>,
 }
 
 #[derive(Default)]
@@ -169,15 +169,15 @@ impl Resolver {
         Some(self.own.stack(tid, &stack, may_read))
     }
 
-    /// The stack of the task that ended a sleep, likewise.
-    fn waker_stack(&mut self, waker: &MomentWaker, attacher: &CycleRecorder) -> Option<Stack> {
-        let stack = attacher.waker_stack(waker)?;
-        let is_kept = self.wakers.contains_key(&waker.tid);
-        if !is_kept && self.wakers.len() >= WAKERS {
+    /// The stack with this number of another task, likewise.
+    fn other_stack(&mut self, tid: u32, number: u32, attacher: &CycleRecorder) -> Option<Stack> {
+        let stack = attacher.copied_stack(number)?;
+        let is_kept = self.others.contains_key(&tid);
+        if !is_kept && self.others.len() >= OTHERS {
             return None;
         }
-        let mappings = self.wakers.entry(waker.tid).or_default();
-        Some(mappings.stack(waker.tid, &stack, attacher.is_live()))
+        let mappings = self.others.entry(tid).or_default();
+        Some(mappings.stack(tid, &stack, attacher.is_live()))
     }
 }
 
@@ -248,6 +248,10 @@ struct Sums {
     longest: Nanos,
     /// The number of the longest cycles in which it was there.
     in_longest: u64,
+    /// The time of the sleeps with a known holder of the lock, and that of it during which the
+    /// holder had no CPU.
+    held: Nanos,
+    off_cpu: Nanos,
 }
 
 impl Sums {
@@ -255,6 +259,8 @@ impl Sums {
         self.stacks += other.stacks;
         self.total += other.total;
         self.longest = self.longest.max(other.longest);
+        self.held += other.held;
+        self.off_cpu += other.off_cpu;
     }
 }
 
@@ -272,22 +278,62 @@ pub struct Row {
     in_longest: u64,
     /// The task that mostly ended these sleeps, and at which line of its own.
     ended_by: Option<String>,
+    /// What the holder of the lock mostly did meanwhile, at which line of its own, and how long it
+    /// had no CPU.
+    holder: Option<String>,
 }
 
-/// The task that ended a sleep, and its stack then.
+/// What another task did for a sleep, and its stack then.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct SleepEnd {
+struct OtherDeed {
     tid: u32,
-    task: String,
+    what: OtherKind,
     stack: Option<Stack>,
 }
 
-impl SleepEnd {
-    /// `logger-77 at panel.cpp:61`.
-    fn text(&self, names: &mut FunctionNames) -> String {
-        let line = self.stack.as_ref().and_then(|stack| own(&stack.frames(self.tid, names)));
-        line.map_or_else(|| self.task.clone(), |line| format!("{} at {line}", self.task))
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+enum OtherKind {
+    /// The task of this name ended it.
+    Ended(String),
+    /// It held the lock, and did this in a system call.
+    Held(HolderDeed, Option<u32>),
+}
+
+impl OtherDeed {
+    /// `logger-77`, `preempted in write`.
+    fn words(&self, calls: &CallNames) -> String {
+        match &self.what {
+            OtherKind::Ended(task) => task.clone(),
+            OtherKind::Held(deed, call) => {
+                let call = call.map(|call| format!("in {}", call_name(call, calls)));
+                let deed = match deed {
+                    HolderDeed::Called => None,
+                    HolderDeed::Preempted => Some("preempted".to_owned()),
+                    HolderDeed::Asleep => Some("asleep".to_owned()),
+                };
+                deed.into_iter().chain(call).collect::<Vec<_>>().join(" ")
+            }
+        }
     }
+
+    fn line(&self, names: &mut FunctionNames) -> Option<String> {
+        own(&self.stack.as_ref()?.frames(self.tid, names))
+    }
+}
+
+/// How often something was, and at which lines as far as stacks show it.
+#[derive(Default)]
+struct LineCounts {
+    times: u64,
+    lines: BTreeMap<String, u64>,
+}
+
+fn most<T>(all: BTreeMap<String, T>, times: impl Fn(&T) -> u64) -> Option<(String, T)> {
+    all.into_iter().max_by_key(|(_, one)| times(one))
+}
+
+fn call_name(number: u32, calls: &CallNames) -> String {
+    calls.get(&number).cloned().unwrap_or_else(|| format!("system call {number}"))
 }
 
 /// The places of a thread.
@@ -295,10 +341,10 @@ impl SleepEnd {
 pub struct Places {
     queue: Vec<Moment>,
     all: BTreeMap<(Deed, Stack), Sums>,
-    /// Who ended the sleeps at each.
-    ends: BTreeMap<(Deed, Stack), BTreeMap<SleepEnd, u64>>,
+    /// What others did for the sleeps at each.
+    others: BTreeMap<(Deed, Stack), BTreeMap<OtherDeed, u64>>,
     /// The number of distinct ones.
-    distinct_ends: usize,
+    distinct_others: usize,
     /// The stacks that were kept of each.
     stacks: BTreeMap<Deed, u64>,
     rows: Vec<Row>,
@@ -329,45 +375,79 @@ impl Places {
             }
             *self.stacks.entry(deed).or_default() += 1;
             let time = moment.time();
-            let one = Sums { stacks: 1, total: time, longest: time, in_longest: 0 };
+            let holder = moment.holder;
+            let one = Sums {
+                stacks: 1,
+                total: time,
+                longest: time,
+                in_longest: 0,
+                held: holder.map_or(Nanos::ZERO, |_| time),
+                off_cpu: holder.map_or(Nanos::ZERO, |holder| holder.off_cpu),
+            };
             self.all.entry(key.clone()).or_default().join(&one);
-            if let Some(waker) = &moment.waker {
-                let stack = resolver.waker_stack(waker, attacher);
-                self.add_end(key, waker, stack);
+            let mut other = |tid: u32, what: OtherKind, stack: Option<u32>| {
+                let stack = stack.and_then(|stack| resolver.other_stack(tid, stack, attacher));
+                self.add_other(key.clone(), OtherDeed { tid, what, stack });
+            };
+            if let Some(waker) = moment.waker {
+                let task = task_label(waker.name, waker.tid);
+                other(waker.tid, OtherKind::Ended(task), waker.stack);
+            }
+            if let Some((holder, deed)) = holder.and_then(|of| Some((of, of.did?))) {
+                other(holder.tid, OtherKind::Held(deed, holder.call), holder.stack);
             }
         }
     }
 
-    fn add_end(&mut self, key: (Deed, Stack), waker: &MomentWaker, stack: Option<Stack>) {
-        let end = SleepEnd { tid: waker.tid, task: task_label(waker.name, waker.tid), stack };
-        let ends = self.ends.entry(key).or_default();
-        if !ends.contains_key(&end) {
-            if self.distinct_ends >= STACKS {
+    fn add_other(&mut self, key: (Deed, Stack), deed: OtherDeed) {
+        let others = self.others.entry(key).or_default();
+        if !others.contains_key(&deed) {
+            if self.distinct_others >= STACKS {
                 return;
             }
-            self.distinct_ends += 1;
+            self.distinct_others += 1;
         }
-        *ends.entry(end).or_default() += 1;
+        *others.entry(deed).or_default() += 1;
     }
 
-    /// The task and line that most frequently ended the sleeps at each line.
-    fn ended_by(&self, names: &mut FunctionNames, tid: u32) -> BTreeMap<(Deed, String), String> {
-        for end in self.ends.values().flat_map(BTreeMap::keys) {
-            let places = end.stack.iter().flat_map(|stack| stack.places.iter().flatten().cloned());
-            names.find_lines(places, end.tid);
-        }
-        let mut of_lines: BTreeMap<(Deed, String), BTreeMap<String, u64>> = BTreeMap::new();
-        for ((deed, stack), ends) in &self.ends {
+    /// What others did most frequently for the sleeps at each line: `is_held`, while they held the
+    /// lock, else when they ended it.
+    fn others(
+        &self,
+        is_held: bool,
+        names: &mut FunctionNames,
+        calls: &CallNames,
+        tid: u32,
+    ) -> BTreeMap<(Deed, String), String> {
+        let mut all: BTreeMap<(Deed, String), BTreeMap<String, LineCounts>> = BTreeMap::new();
+        for ((deed, stack), others) in &self.others {
             let Some(line) = own(&stack.frames(tid, names)) else { continue };
-            let texts = of_lines.entry((*deed, line)).or_default();
-            for (end, times) in ends {
-                *texts.entry(end.text(names)).or_default() += times;
+            let of_line = all.entry((*deed, line)).or_default();
+            let is_it = |other: &&OtherDeed| is_held == matches!(other.what, OtherKind::Held(..));
+            for (other, times) in others.iter().filter(|(other, _)| is_it(other)) {
+                let counts = of_line.entry(other.words(calls)).or_default();
+                counts.times += times;
+                if let Some(line) = other.line(names) {
+                    *counts.lines.entry(line).or_default() += times;
+                }
             }
         }
-        let most = |texts: BTreeMap<String, u64>| {
-            texts.into_iter().max_by_key(|(_, times)| *times).map(|(text, _)| text)
+        let text = |of_line| {
+            let (words, counts) = most(of_line, |counts: &LineCounts| counts.times)?;
+            Some(match most(counts.lines, |times| *times) {
+                Some((line, _)) => format!("{words} at {line}"),
+                None => words,
+            })
         };
-        of_lines.into_iter().filter_map(|(key, texts)| Some((key, most(texts)?))).collect()
+        all.into_iter().filter_map(|(key, of_line)| Some((key, text(of_line)?))).collect()
+    }
+
+    fn find_lines_of_others(&self, names: &mut FunctionNames) {
+        for other in self.others.values().flat_map(BTreeMap::keys) {
+            let stack = other.stack.iter();
+            let places = stack.flat_map(|stack| stack.places.iter().flatten().cloned());
+            names.find_lines(places, other.tid);
+        }
     }
 
     /// All places of these stacks.
@@ -408,10 +488,19 @@ impl Places {
                 }
             }
         }
-        let mut ended_by = self.ended_by(names, tid);
+        self.find_lines_of_others(names);
+        let mut ended_by = self.others(false, names, calls, tid);
+        let mut holders = self.others(true, names, calls, tid);
         let row = |((deed, line), (sums, _, stack)): ((Deed, String), (Sums, u64, String))| Row {
             deed,
             ended_by: ended_by.remove(&(deed, line.clone())),
+            holder: holders.remove(&(deed, line.clone())).map(|held| match sums.off_cpu {
+                Nanos::ZERO => held,
+                off => format!(
+                    "{held} (no CPU for {} of the waits)",
+                    format::percent(off.ns() as f64 / sums.held.ns().max(1) as f64)
+                ),
+            }),
             line,
             stack,
             stacks: sums.stacks,
@@ -482,10 +571,13 @@ impl Places {
                 continue;
             }
             let of = format::counted(all, "stack");
-            let ended = of_it.iter().find_map(|row| row.ended_by.as_deref());
-            let ended = ended
-                .map_or(String::new(), |end| format!("; mostly ended by {}", format::plain(end)));
-            let at = format!("at {}, by {of}{ended}", lines.join(", "));
+            let other = |words: &str, text: fn(&Row) -> Option<&str>| {
+                let text = of_it.iter().find_map(|row| text(row)).map(format::plain);
+                text.map_or(String::new(), |text| format!("; {words} {text}"))
+            };
+            let ended = other("mostly ended by", |row| row.ended_by.as_deref());
+            let holder = other("the holder meanwhile mostly", |row| row.holder.as_deref());
+            let at = format!("at {}, by {of}{holder}{ended}", lines.join(", "));
             finding.evidence = Some(match finding.evidence.take() {
                 Some(evidence) => format!("{evidence}; {at}"),
                 None => at,
@@ -502,9 +594,9 @@ impl Places {
     }
 
     fn drawn(&self, calls: &CallNames) -> Table {
-        let call = |number: u32| match calls.get(&number) {
-            Some(name) => Cell::from(name.clone()),
-            None => Cell::from(format!("system call {number}")),
+        let call = |number: u32| Cell::from(call_name(number, calls));
+        let text = |text: &Option<String>| {
+            text.as_ref().map_or(Cell::Nothing, |text| Cell::from(format::plain(text)))
         };
         let row = |row: &Row| {
             let has_time = row.longest > Nanos::ZERO;
@@ -516,7 +608,8 @@ impl Places {
                 Cell::from(row.of),
                 if has_time { Cell::from(row.longest) } else { Cell::Nothing },
                 Cell::from(row.in_longest),
-                row.ended_by.as_ref().map_or(Cell::Nothing, |end| Cell::from(format::plain(end))),
+                text(&row.holder),
+                text(&row.ended_by),
                 Cell::from(format::plain(&row.stack)),
             ]
         };
@@ -531,6 +624,7 @@ impl Places {
                 Column::new("of", "count"),
                 Column::new("longest", "ns"),
                 Column::new("in longest cycles", "count"),
+                Column::new("holder meanwhile", ""),
                 Column::new("mostly ended by", ""),
                 Column::new("stack", ""),
             ],
@@ -581,6 +675,7 @@ mod tests {
             longest: Nanos::ZERO,
             in_longest: 0,
             ended_by: None,
+            holder: None,
         };
         let calls: CallNames = Map::from([(1, "write".to_owned()), (9, "mmap".to_owned())]);
         let places = Places {

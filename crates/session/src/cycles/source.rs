@@ -8,9 +8,7 @@ pub use events::EventCycles;
 use super::names;
 use crate::observers::Observers;
 use punctual_bundle::meta::UNKNOWN_SCHEDULING;
-use punctual_core::cycle::{
-    Cycle, DelayedTask, Gap, Moment, MomentWaker, OpenCycle, ThreadTimes, WaitingCall,
-};
+use punctual_core::cycle::{Cycle, DelayedTask, Gap, Moment, OpenCycle, ThreadTimes, WaitingCall};
 use punctual_core::{CpuSet, Fact, Finding, MonotonicNs};
 use punctual_explain::cycles::Inferred;
 use punctual_explain::cycles::stream::{CycleStream, ShownKinds, SyscallNumbers};
@@ -277,10 +275,10 @@ impl CycleRecorder {
         }
     }
 
-    /// The user stack of the task that ended a sleep.
-    pub(crate) fn waker_stack(&self, waker: &MomentWaker) -> Option<UserStack> {
+    /// The user stack with this number, of another task than the delayed thread.
+    pub(crate) fn copied_stack(&self, number: u32) -> Option<UserStack> {
         match &self.source {
-            CycleSource::Bpf(bpf) => bpf.copied_stack(waker.stack?),
+            CycleSource::Bpf(bpf) => bpf.copied_stack(number),
             CycleSource::Tracefs(..) | CycleSource::Recording(_) => None,
         }
     }

@@ -79,8 +79,11 @@ impl WorstCycles {
 
     /// The stacks of moments that wait for the end of their cycle.
     pub fn needed(&self) -> impl Iterator<Item = u32> {
-        let of_wakers = self.pending.iter().filter_map(|moment| moment.waker?.stack);
-        self.pending.iter().filter_map(|moment| moment.stack).chain(of_wakers)
+        self.pending.iter().flat_map(|moment| {
+            let waker = moment.waker.and_then(|waker| waker.stack);
+            let holder = moment.holder.and_then(|holder| holder.stack);
+            [moment.stack, waker, holder].into_iter().flatten()
+        })
     }
 
     /// Looks up the stacks of new cycles while the process exists. Returns how many stacks were

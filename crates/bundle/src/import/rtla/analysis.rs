@@ -376,8 +376,7 @@ fn interrupted(stack: &[String]) -> Option<&str> {
 }
 
 fn delay(kind: CauseKind, who: Option<String>, share: f64) -> AnsweredDelay {
-    let (cause, words) = (kind.id().to_owned(), kind.words().to_owned());
-    AnsweredDelay { cause, words, who, at: None, ended_by: None, share }
+    AnsweredDelay::new(kind.id(), kind.words(), who, share)
 }
 
 fn share(time: Nanos, total: Nanos) -> Option<f64> {
