@@ -5,7 +5,7 @@ use crate::evidence::{ControllerEvidence, PhaseEvidence};
 use crate::exit::ProgramEnd;
 use crate::load::CpuLoad;
 use crate::verdict::LeftOut;
-use punctual_core::{Clock, CpuSet, Fact, Missing, Nanos, Notes};
+use punctual_core::{Clock, CpuSet, Fact, Heat, Missing, Nanos, Notes};
 use punctual_plan::WorkloadKind;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -32,6 +32,9 @@ pub struct PhaseMeta {
     /// Mean load of each CPU over the phase.
     #[serde(default)]
     pub cpu_load: Fact<CpuLoad>,
+    /// Heat, frequency and power over time; absent in older bundles and in imports.
+    #[serde(default, skip_serializing_if = "Fact::is_not_asked")]
+    pub heat: Fact<Heat>,
     /// Its measures with their notes; empty in bundles of versions that had only timers.
     #[serde(default)]
     pub measures: Vec<MeasureMeta>,
@@ -68,6 +71,7 @@ impl PhaseMeta {
             duration: None,
             loads: Vec::new(),
             cpu_load: Fact::NotAsked,
+            heat: Fact::NotAsked,
             measures: Vec::new(),
             evidence: Fact::NotAsked,
             without_series: Vec::new(),

@@ -8,6 +8,7 @@ pub mod check;
 pub mod cpu_time;
 pub mod environment;
 pub mod files;
+pub mod heat;
 pub mod isolate;
 pub mod journal;
 pub mod progress;

@@ -24,6 +24,7 @@ mod figures;
 mod flame;
 mod gather;
 mod header;
+mod heat;
 mod interrupts;
 pub(crate) mod lab;
 mod loads;

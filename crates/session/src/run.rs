@@ -9,6 +9,7 @@ mod ending;
 mod entries;
 mod evidence;
 mod explaining;
+mod heat;
 mod joining;
 pub mod mapping;
 mod measure;
@@ -47,6 +48,7 @@ use calibration::{Recorders, Setup};
 use companion::Companion;
 use entries::EntriesRun;
 use explaining::Explaining;
+use heat::HeatWatch;
 use metrics::{RunMetrics, SharedMetrics};
 use punctual_bundle::{BundleError, BundleWriter};
 use punctual_core::event::Group;
@@ -252,11 +254,14 @@ fn companions(
     }
     let accounting = accounting::AccountingState::start(plan, findings);
     let hook = |command: &String| ViolationHook::new(command.clone(), bundle);
+    let measured = plan.phases.iter().flat_map(|phase| &phase.measures);
+    let measured = measured.fold(CpuSet::new(), |all, measure| all.union(&measure.cpus));
     // Windows and accounts are written before a command starts that may read them.
     let all = [
         flight.map(Explaining::new).map(boxed),
         recording.map(boxed),
         accounting.map(boxed),
+        Some(boxed(HeatWatch::on(&measured))),
         plan.on_violation.as_ref().map(hook).map(boxed),
         ServiceManager::of_environment().map(boxed),
         metrics.map(boxed),

@@ -2,10 +2,12 @@
 //!
 //! Findings about the machine's configuration are in `punctual-host`.
 
+mod heat;
 mod run;
 mod series;
 mod validity;
 
+pub(crate) use heat::of_heat;
 pub(crate) use run::of_absent;
 pub use run::{of_phase, of_run};
 pub use series::{is_of_thread, of_series};

@@ -13,6 +13,7 @@ pub mod distribution;
 pub mod divergence;
 pub mod effect;
 pub mod findings;
+mod heat;
 pub mod lab;
 mod observed;
 mod optimize;

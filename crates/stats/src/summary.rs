@@ -102,6 +102,7 @@ pub fn summarize_run(run: &RunView) -> Summary {
         let name = &phase.meta.name;
         let is_periodic = phase.series.iter().all(|series| series.meta.period.is_some());
         born.extend(findings::of_phase(phase.meta, is_periodic));
+        born.extend(findings::of_heat(phase));
         // A phase that ended before the run was cut off is complete: its last checkpoint precedes
         // its duration.
         let ended = manifest.ending.is_some() || phase.meta.duration.is_some();

@@ -13,12 +13,12 @@ use punctual_core::Nanos;
 use serde::Serialize;
 use std::fmt::Write;
 
-const WIDTH: f64 = 760.0;
+pub(super) const WIDTH: f64 = 760.0;
 const HEIGHT: f64 = 310.0;
-const LEFT: f64 = 48.0;
-const BOTTOM: f64 = 34.0;
-const TOP: f64 = 22.0;
-const RIGHT: f64 = 10.0;
+pub(super) const LEFT: f64 = 48.0;
+pub(super) const BOTTOM: f64 = 34.0;
+pub(super) const TOP: f64 = 22.0;
+pub(super) const RIGHT: f64 = 10.0;
 /// Columns of the drawing; each shows its highest bin.
 const COLUMNS: usize = 340;
 const NAMES: usize = 24;
@@ -26,18 +26,23 @@ const NAMES: usize = 24;
 /// The input of the template.
 #[derive(Serialize)]
 pub struct PlotDrawing {
-    width: f64,
-    height: f64,
-    plot: Area,
-    paths: Vec<PathOf>,
-    names: usize,
-    more: usize,
-    x_ticks: Vec<AxisTick>,
-    y_ticks: Vec<AxisTick>,
-    x_title: String,
-    y_title: String,
+    pub(super) width: f64,
+    pub(super) height: f64,
+    pub(super) plot: Area,
+    pub(super) paths: Vec<PathOf>,
+    pub(super) names: usize,
+    pub(super) more: usize,
+    pub(super) x_ticks: Vec<AxisTick>,
+    pub(super) y_ticks: Vec<AxisTick>,
+    pub(super) x_title: String,
+    pub(super) y_title: String,
+    /// A second vertical axis; empty: none.
+    pub(super) right_ticks: Vec<AxisTick>,
+    pub(super) right_title: String,
+    /// Horizontal ranges that are shaded: place and width.
+    pub(super) bands: Vec<(f64, f64)>,
     /// A text alternative for screen readers.
-    description: String,
+    pub(super) description: String,
 }
 
 #[derive(Debug, Serialize)]
@@ -49,14 +54,14 @@ pub(super) struct Area {
 }
 
 #[derive(Serialize)]
-struct PathOf {
-    name: String,
-    d: String,
-    hue: usize,
-    dash: &'static str,
-    opacity: f64,
-    legend_x: f64,
-    legend_y: f64,
+pub(super) struct PathOf {
+    pub(super) name: String,
+    pub(super) d: String,
+    pub(super) hue: usize,
+    pub(super) dash: &'static str,
+    pub(super) opacity: f64,
+    pub(super) legend_x: f64,
+    pub(super) legend_y: f64,
 }
 
 #[derive(Debug, Serialize)]
@@ -199,6 +204,9 @@ pub fn draw(content: &PageSeries<'_>, curves: &[Curve], scale: &Scale) -> PlotDr
         more: named.len().saturating_sub(NAMES),
         x_ticks: x_ticks.collect(),
         y_ticks: y_ticks.collect(),
+        right_ticks: Vec::new(),
+        right_title: String::new(),
+        bands: Vec::new(),
         x_title: latency_title(content.timebase),
         y_title: format!("samples per {}", span(Nanos(scale.width))),
         description: format!(

@@ -9,7 +9,7 @@ use super::scale::Scale;
 use super::table::Table;
 use super::{
     HtmlError, PageLimits, ReportInput, account, breakdown, by_cpu, cycle, documents, drawing,
-    environment, exact, facts, figures, flame, header, loads, notes, scatter, text, warnings,
+    environment, exact, facts, figures, flame, header, heat, loads, notes, scatter, text, warnings,
     worst,
 };
 use crate::tables::checks::{self, CheckRow};
@@ -81,6 +81,7 @@ struct BundlePage {
     has_corrected: bool,
     /// The histograms by CPU, if there are several.
     multiples: Option<by_cpu::Multiples>,
+    heats: Vec<heat::HeatFigure>,
     /// The causes of the time of all samples, and the number of its plots.
     account: Option<Table>,
     account_plots: usize,
@@ -191,6 +192,7 @@ pub(super) fn render(
         drawing: drawing::draw(content, &curves, &scale),
         has_corrected: content.lines.iter().any(|line| !line.corrected.is_empty()),
         multiples: by_cpu::multiples(content, &scale),
+        heats: heat::figures(inputs, content),
         account: account::table(content),
         account_plots: account.plots(),
         calibrations: titled(inputs, content, |of| calibration::table(&of.summary.calibration)),

@@ -110,11 +110,8 @@ impl Collecting {
                 missing_after: Vec::new(),
             }),
         };
-        self.throttling = ThrottlingCounters::begin(
-            files,
-            &cpus,
-            series().filter_map(|series| series.kept.meta.tid),
-        );
+        self.throttling =
+            ThrottlingCounters::begin(files, series().filter_map(|series| series.kept.meta.tid));
         self.others = Announcement::of(cpus);
         self.others.poll(files);
         self.loads.iter_mut().for_each(|load| load.poll(files, self.begin));

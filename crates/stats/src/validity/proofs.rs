@@ -2,7 +2,7 @@
 
 use super::{RUN, TOO_MUCH_LOST};
 use crate::requirements::CUT_OFF;
-use crate::{PhaseView, SeriesView};
+use crate::{PhaseView, SeriesView, heat};
 use punctual_bundle::evidence::{
     ControllerEvidence, IsolationEvidence, LoadEvidence, OtherMeasurement, PhaseEvidence,
     ProgramEvidence, ReadBack, ThreadEvidence,
@@ -206,6 +206,13 @@ fn of_part(manifest: &Manifest, phase: &PhaseView, evidence: &Fact<PhaseEvidence
             throttled(&evidence.throttled).map(|text| proof(ProofWord::Throttling, name, text)),
         );
     }
+    let limits = phase.meta.heat.known().map(heat::limits).unwrap_or_default();
+    all.extend(
+        limits
+            .into_iter()
+            .next()
+            .map(|what| proof(ProofWord::Throttling, name, (ProofOutcome::Waived, what))),
+    );
     all
 }
 

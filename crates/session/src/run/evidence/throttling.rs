@@ -1,7 +1,7 @@
-//! Intentional slowdowns of tasks: limits of cgroups, real-time throttling, heat. Each is a counter
-//! that only grows, or a line of the kernel's log.
+//! Intentional slowdowns of tasks: limits of cgroups, real-time throttling. Each is a counter that
+//! only grows, or a line of the kernel's log.
 
-use punctual_core::{CpuSet, Fact};
+use punctual_core::Fact;
 use punctual_host::files::{Files, Root};
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -22,16 +22,9 @@ pub struct ThrottlingCounters {
 }
 
 impl ThrottlingCounters {
-    /// Called before the threads with these ids measure on these CPUs.
-    pub fn begin(
-        files: &Root,
-        cpus: &CpuSet,
-        tids: impl Iterator<Item = i32>,
-    ) -> ThrottlingCounters {
-        let heat = cpus.iter().map(|cpu| {
-            format!("/sys/devices/system/cpu/cpu{cpu}/thermal_throttle/core_throttle_count")
-        });
-        let mut paths: Vec<String> = heat.chain(tids.flat_map(|tid| cgroups(files, tid))).collect();
+    /// Called before the threads with these ids measure.
+    pub fn begin(files: &Root, tids: impl Iterator<Item = i32>) -> ThrottlingCounters {
+        let mut paths: Vec<String> = tids.flat_map(|tid| cgroups(files, tid)).collect();
         paths.sort();
         paths.dedup();
         let counters =
@@ -86,12 +79,10 @@ fn cgroups(files: &Root, tid: i32) -> Vec<String> {
     paths
 }
 
-/// A bare number, or `nr_throttled` of a cgroup.
+/// `nr_throttled` of a cgroup.
 fn count(files: &Root, path: &str) -> Option<u64> {
     let text = files.read_trimmed(path).ok()?;
-    text.parse().ok().or_else(|| {
-        text.lines().find_map(|line| line.strip_prefix("nr_throttled "))?.trim().parse().ok()
-    })
+    text.lines().find_map(|line| line.strip_prefix("nr_throttled "))?.trim().parse().ok()
 }
 
 fn says_throttled(mut log: File) -> bool {
