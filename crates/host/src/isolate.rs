@@ -10,15 +10,17 @@
 //! partition takes its CPUs away from every other cgroup (Documentation/admin-guide/cgroup-v2.rst,
 //! `cpuset.cpus.partition`), and tasks stay in the cgroups of their services. In both, everything
 //! that may still run on the CPUs is listed with the reason.
-//! may run on the CPUs is listed with the reason.
 
 mod advice;
+mod calculate;
 mod cpusets;
 mod create;
 mod enter;
 mod evict;
+pub mod lasting;
 mod list;
 mod machine;
+mod partrt;
 mod pending;
 mod plan;
 mod request;
@@ -30,12 +32,14 @@ use crate::files::{FileError, Files};
 use crate::journal::record::{TaskAffinity, TaskId};
 pub use crate::journal::tasks::Membership;
 use crate::journal::{self, IfChanged, Journal, JournalError, Store, UndoReport, tasks};
+pub use calculate::{CalculationError, calculate};
 pub use cpusets::Cpusets;
 pub use create::{CreateError, Partition, create};
 pub use enter::{EnterError, Entered, EnteredPartition, enter_self, move_process};
 pub use evict::{Eviction, NotMovedTask};
 pub use list::{PartitionTask, PartitionView, list};
 pub use machine::{MachineSplit, check_rights};
+pub use partrt::{PARTRT_SETTINGS, find_partrt, take_over};
 pub use pending::{JournalState, Pending, pending};
 pub use plan::{Change, IsolationPlan, PlanStep, Skipped, plan};
 use punctual_core::CpuSet;

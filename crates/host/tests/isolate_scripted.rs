@@ -12,7 +12,7 @@ use punctual_host::journal::{IfChanged, Journal, Store, UndoReport};
 use std::panic::{AssertUnwindSafe, catch_unwind, panic_any};
 
 /// Dies by unwinding; of the code under test only the closing of files runs, as with kill -9.
-struct Unwinding;
+pub struct Unwinding;
 
 struct Killed;
 
@@ -23,7 +23,7 @@ impl Death for Unwinding {
 }
 
 /// Runs code that may be killed; returns whether it was.
-fn mortal(run: impl FnOnce()) -> bool {
+pub fn mortal(run: impl FnOnce()) -> bool {
     static QUIET: std::sync::Once = std::sync::Once::new();
     QUIET.call_once(|| {
         let loud = std::panic::take_hook();

@@ -4,5 +4,6 @@ mod isolate_support;
 
 mod isolate_docs;
 mod isolate_leftovers;
+mod isolate_partrt;
 mod isolate_refusals;
 mod isolate_scripted;

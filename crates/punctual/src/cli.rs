@@ -55,6 +55,7 @@ pub enum Command {
     Attach(commands::attach::AttachArgs),
     Check(commands::check::CheckArgs),
     Isolate(commands::isolate::IsolateArgs),
+    Cpus(commands::cpus::CpusArgs),
     Ssh(commands::ssh::SshCommandArgs),
     Tune(commands::tune::TuneCommandArgs),
     Convert(commands::convert::ConvertArgs),
@@ -140,6 +141,7 @@ impl Command {
             Command::Attach(args) => commands::attach::run(args),
             Command::Check(args) => commands::check::run(args),
             Command::Isolate(args) => commands::isolate::run(args),
+            Command::Cpus(args) => commands::cpus::run(args),
             Command::Ssh(args) => commands::ssh::run(args),
             Command::Convert(args) => commands::convert::run(args),
             #[cfg(feature = "manual")]
@@ -154,7 +156,7 @@ impl Command {
     /// Whether to report a leftover partition before this command's own output.
     fn may_report_leftovers(&self) -> bool {
         match self {
-            Command::Isolate(_) => false,
+            Command::Isolate(_) | Command::Cpus(_) => false,
             #[cfg(feature = "manual")]
             Command::Completions(_) => false,
             _ => true,

@@ -11,6 +11,7 @@ pub mod compare;
 pub mod completions;
 pub mod convert;
 pub mod count;
+pub mod cpus;
 pub mod demo;
 mod documents;
 pub mod explain;

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 /// Every subcommand, with those below it.
-const COMMANDS: [&str; 49] = [
+const COMMANDS: [&str; 51] = [
     "",
     "demo",
     "new",
@@ -53,6 +53,8 @@ const COMMANDS: [&str; 49] = [
     "isolate run",
     "isolate move",
     "isolate tweaks",
+    "isolate unit",
+    "cpus",
     "ssh",
     "ssh list",
     "ssh fetch",
@@ -120,6 +122,18 @@ fn contradictions_of_a_recording_are_in_every_output() {
     let page = std::fs::read_to_string(page).unwrap();
     assert!(page.contains("vents contradict earlier"), "the page says nothing of it");
     assert!(page.contains(&format!("{counted} of ")), "nor how many");
+}
+
+#[test]
+fn sets_of_cpus_are_converted_and_combined() {
+    let said = |words: &str| text(&ask(&format!("cpus {words}"), "0xf0"));
+    assert_eq!(said(""), "list   4-7\nmask   f0\ncount  4\n");
+    assert_eq!(said("--print mask 0-31 xor"), "ffffff0f\n");
+    let json: serde_json::Value = serde_json::from_str(&said("--json 0-5 and")).unwrap();
+    assert_eq!(json, serde_json::json!({"list": "4-5", "mask": "30", "count": 2}));
+    let wrong = ask("cpus 0-5 und", "0xf0");
+    assert_eq!(wrong.status.code(), Some(2), "{}", text(&wrong));
+    assert!(text(&wrong).contains("`und` is no operator"), "{}", text(&wrong));
 }
 
 #[test]

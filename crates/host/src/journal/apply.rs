@@ -248,6 +248,18 @@ impl Journal<'_> {
         })
     }
 
+    /// Records a change that another program has already made, so that undo reverts it.
+    pub(crate) fn note_made(
+        &mut self,
+        step: &str,
+        action: JournalAction,
+        now: Option<String>,
+    ) -> Result<(), JournalError> {
+        let of = self.announce(step, action)?;
+        let applied = Applied { of, now, not_moved: Vec::new() };
+        self.append(JournalEvent::Applied(applied)).map(drop)
+    }
+
     fn announce(&mut self, step: &str, action: JournalAction) -> Result<u64, JournalError> {
         self.append(JournalEvent::Intent(Intent { step: step.to_owned(), action }))
     }

@@ -7,6 +7,7 @@ mod list;
 mod status;
 mod tweaks;
 mod undo;
+mod unit;
 
 use crate::exit::Ending;
 use crate::output;
@@ -32,6 +33,7 @@ enum IsolateAction {
     Run(enter::IsolateRunArgs),
     Move(enter::MoveArgs),
     Tweaks(tweaks::IsolateTweaksArgs),
+    Unit(unit::IsolateUnitArgs),
 }
 
 /// Runs the subcommand.
@@ -44,6 +46,7 @@ pub fn run(args: IsolateArgs) -> Ending {
         IsolateAction::Run(args) => enter::run(args),
         IsolateAction::Move(args) => enter::run_move(args),
         IsolateAction::Tweaks(args) => tweaks::run(args),
+        IsolateAction::Unit(args) => unit::run(args),
     }
 }
 

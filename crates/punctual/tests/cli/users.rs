@@ -72,6 +72,9 @@ const LINES: &[(&str, &[i32], &[i32])] = &[
     ("isolate run none -- true", REFUSED, REFUSED),
     ("isolate move 1 none", REFUSED, REFUSED),
     ("isolate tweaks", DONE, DONE),
+    // With one CPU none would be left.
+    ("isolate unit 0", WITH_BPF, WITH_BPF),
+    ("cpus all", DONE, DONE),
     ("ssh list nobody@localhost:1", REFUSED, REFUSED),
     ("ssh fetch nobody@localhost:1 x8Kq02LmPz", REFUSED, REFUSED),
     ("ssh clean nobody@localhost:1 x8Kq02LmPz", REFUSED, REFUSED),

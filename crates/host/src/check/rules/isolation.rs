@@ -5,6 +5,7 @@ use crate::check::context::{Chosen, Context, known, reason};
 use crate::check::outcome::*;
 use crate::check::systemd::Affinity;
 use crate::environment::{BootList, IsolCpus};
+use crate::isolate::lasting::{LastingState, lasting_state};
 use punctual_core::{CpuSet, Fact};
 
 pub(super) const RULES: &[Rule] = &[
@@ -25,6 +26,14 @@ pub(super) const RULES: &[Rule] = &[
               with no more than a line in its log.",
         source: "kernel/sched/isolation.c, housekeeping_setup; lib/bitmap-str.c, bitmap_parselist",
         evaluate: isolation_request,
+    },
+    Rule {
+        id: "isolation-lasts",
+        group: RuleGroup::Isolation,
+        title: "the isolation is made again at each boot",
+        why: "A partition ends with the boot; what is measured in it holds until then only.",
+        source: "kernel-command-line(7); systemd.service(5); systemd.resource-control(5)",
+        evaluate: isolation_lasts,
     },
     Rule {
         id: "cpus-online",
@@ -207,6 +216,61 @@ fn isolation_request(ctx: &Context) -> Conclusion {
              {of} by their numbers and leave at least one out, or remove the parameter"
         )))
         .conclude()
+}
+
+/// By the kernel's command line, or by the service that `isolate unit` writes.
+fn isolation_lasts(ctx: &Context) -> Conclusion {
+    let cpus = ctx.dedicated()?;
+    let line = ctx.command_line()?;
+    let words = ["isolcpus", "irqaffinity", "nohz_full", "rcu_nocbs"];
+    let (there, lacking): (Vec<&str>, Vec<&str>) =
+        words.into_iter().partition(|word| line.has(word));
+    let mut evidence = match there.is_empty() {
+        true => format!("/proc/cmdline has none of {}=", words.join("=, ")),
+        false => format!("/proc/cmdline has {}=", there.join("=, ")),
+    };
+    if !there.is_empty() && !lacking.is_empty() {
+        evidence += &format!(", not {}=", lacking.join("=, "));
+    }
+    let state = lasting_state(ctx.files());
+    evidence += match &state {
+        LastingState::None => "; there is no punctual-isolate.service",
+        LastingState::NotStarted => "; punctual-isolate.service is there without its link",
+        LastingState::Started(_) => "; punctual-isolate.service is started at each boot",
+    };
+    let (apart, _) = set_apart(ctx)?;
+    let isolated = requested(ctx)?.into_iter().any(|one| {
+        let asked = one.words.starts_with("isolcpus=");
+        asked && matches!(ctx.boot_list(&one.list), BootList::Cpus(all) if cpus.is_subset(&all))
+    });
+    let install = Fix::by_hand(format!("punctual isolate unit {cpus} --install"));
+    match state {
+        LastingState::Started(all) if !cpus.is_subset(&all) && !isolated => warning(
+            format!("the service is for CPUs {all}, these are {cpus}"),
+            evidence,
+        )
+        .fix(Fix::by_hand(format!(
+            "`punctual isolate unit --remove`, then `punctual isolate unit {cpus} --install`"
+        ))),
+        LastingState::Started(_) if !cpus.is_subset(&apart) => {
+            warning("a service makes the partition at each boot, and it is not in force", evidence)
+                .fix(Fix::by_hand("systemctl status punctual-isolate"))
+        }
+        LastingState::Started(_) => ok("a service makes the partition at each boot", evidence),
+        LastingState::NotStarted => warning(
+            "the service is there, and no boot starts it",
+            evidence,
+        )
+        .fix(Fix::by_hand(format!(
+            "`punctual isolate unit --remove`, then `punctual isolate unit {cpus} --install`"
+        ))),
+        LastingState::None if isolated => ok("isolcpus= isolates them at each boot", evidence),
+        LastingState::None if cpus.is_subset(&apart) => {
+            advice("the isolation ends with this boot", evidence).fix(install)
+        }
+        LastingState::None => not_applicable("these CPUs are not isolated", evidence),
+    }
+    .conclude()
 }
 
 fn cpus_online(ctx: &Context) -> Conclusion {

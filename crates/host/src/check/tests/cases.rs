@@ -220,6 +220,15 @@ const CASES: &[Case] = &[
     ("isolation-request", &[(CMDLINE, "isolcpus=managed_irq,1")], Ok),
     ("isolation-request", &[(CMDLINE, "isolcpus=nohz,1")], Warning),
     ("isolation-request", &[(CMDLINE, "quiet")], Ok),
+    ("isolation-lasts", &[(CMDLINE, "quiet")], Advice),
+    ("isolation-lasts", &[(CMDLINE, "isolcpus=2-3")], Ok),
+    ("isolation-lasts", &[(CMDLINE, "quiet"), SERVICE], Warning),
+    ("isolation-lasts", &[(CMDLINE, "quiet"), SERVICE, SERVICE_LINK], Ok),
+    (
+        "isolation-lasts",
+        &[(CMDLINE, "quiet"), SERVICE, SERVICE_LINK, ("/sys/devices/system/cpu/isolated", "1-3")],
+        Warning,
+    ),
     ("cpus-online", &[("/sys/devices/system/cpu/online", "0-2")], Bad),
     ("housekeeping-cpus", &[("/sys/devices/system/cpu/isolated", "0-3")], Bad),
     ("housekeeping-cpus", &[("/sys/devices/system/cpu/isolated", "0-1")], Advice),
@@ -490,6 +499,12 @@ const CASES: &[Case] = &[
 const V1: (&str, &str) =
     (MOUNTS, "cgroup /cg/cpu cgroup rw,cpu 0 0\ncgroup /cg/cpuset cgroup rw,cpuset 0 0");
 const V1_GROUP: (&str, &str) = ("/proc/self/cgroup", "3:cpuset:/\n1:cpu:/box");
+const SERVICE: (&str, &str) = (
+    "/etc/systemd/system/punctual-isolate.service",
+    "[Service]\nExecStart=\"/usr/bin/punctual\" isolate create 2-3 --no-replug\n",
+);
+const SERVICE_LINK: (&str, &str) =
+    ("/etc/systemd/system/basic.target.wants/punctual-isolate.service", "");
 const PARTITION: (&str, &str) = ("/sys/fs/cgroup/rt/cpuset.cpus.partition", "isolated");
 const PARTITION_CPUS: (&str, &str) = ("/sys/fs/cgroup/rt/cpuset.cpus.effective", "2-3");
 const TWO_NODES: &[(&str, &str)] = &[

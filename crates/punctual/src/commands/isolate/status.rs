@@ -10,6 +10,7 @@ use punctual_host::isolate::{
     self, Activity, CpuActivity, InterruptActivity, JournalState, PartitionStatus, Sampling,
     TaskActivity,
 };
+use punctual_host::journal::record::PartitionNote;
 use serde::Serialize;
 use std::fmt::Write;
 
@@ -40,6 +41,9 @@ pub struct IsolateStatusArgs {
 struct StatusAnswer {
     /// The partition, if there is one; unavailable without access to the journals.
     partition: Fact<Option<PartitionStatus>>,
+    /// One that partrt made; absent if there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    partrt: Option<PartitionNote>,
     /// The tasks that ran on the CPUs.
     visits: Fact<Activity>,
 }
@@ -58,15 +62,19 @@ pub fn run(args: IsolateStatusArgs) -> Ending {
         other => Fact::Known(other.map_err(journal_failure)?),
     };
     let standing = partition.known().and_then(Option::as_ref);
-    let cpus =
-        wanted.or_else(|| standing.map(|status| status.note.cpus.clone())).unwrap_or_default();
+    let partrt = match standing {
+        Some(_) => None,
+        None => isolate::find_partrt(&files).ok().flatten(),
+    };
+    let note = standing.map(|status| &status.note).or(partrt.as_ref());
+    let cpus = wanted.or_else(|| note.map(|note| note.cpus.clone())).unwrap_or_default();
     let members = standing.map(|status| status.members.clone()).unwrap_or_default();
     let sampling = Sampling { interval: args.interval, period: args.period };
     let visits = match cpus.is_empty() || args.interval <= Nanos::ZERO {
         true => Fact::NotAsked,
         false => Fact::Known(isolate::sample(&files, &cpus, &members, sampling)),
     };
-    let answer = StatusAnswer { partition, visits };
+    let answer = StatusAnswer { partition, partrt, visits };
     if args.json {
         output::print_json(&answer)?
     } else {
@@ -80,7 +88,20 @@ fn format_answer(answer: &StatusAnswer, cpus: &CpuSet) -> String {
     match &answer.partition {
         Fact::Known(Some(status)) => print_partition(&mut text, status),
         Fact::Unavailable(why) => drop(writeln!(text, "partition: unavailable: {}", plain(why))),
-        Fact::Known(None) | Fact::NotAsked => text += "no partition created by punctual\n",
+        Fact::Known(None) | Fact::NotAsked => match &answer.partrt {
+            Some(note) => {
+                let _ = writeln!(
+                    text,
+                    "partition {} of partrt: CPU {}; housekeeping {}: CPU {}\n`punctual isolate \
+                     undo` undoes it",
+                    plain(&note.rt),
+                    note.cpus,
+                    plain(&note.nrt),
+                    note.housekeeping
+                );
+            }
+            None => text += "no partition created by punctual\n",
+        },
     }
     if let Some(visits) = answer.visits.known() {
         print_visits(&mut text, visits, cpus);

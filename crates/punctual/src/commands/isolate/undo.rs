@@ -5,11 +5,15 @@ use super::journals::{journal_failure, system};
 use crate::exit::{Ending, Exit};
 use crate::output;
 use punctual_core::format::{counted, plain};
+use punctual_host::isolate::lasting::SERVICE;
+use punctual_host::isolate::{PARTRT_SETTINGS, take_over};
 use punctual_host::journal::record::ChangePurpose;
 use punctual_host::journal::report::JournalReport;
 use punctual_host::journal::{IfChanged, SavedJournal, UndoReport, undo};
 use punctual_study::tune::reboots::system::going_on;
 use std::fmt::Write;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 
 /// Revert all changes, even after a crash
 ///
@@ -48,11 +52,30 @@ pub fn run(args: IsolateUndoArgs) -> Ending {
         let fix = saved.begin.as_ref().is_some_and(|begin| begin.purpose == ChangePurpose::Fix);
         args.all || fix == args.fixes
     };
+    // A partition of partrt is one of ours from here on.
+    let unknown = match args.fixes {
+        true => None,
+        false => {
+            take_over(&files, &store, partrt_settings().as_deref()).map_err(journal_failure)?
+        }
+    };
     let report = undo(&store, &files, if_changed, wanted).map_err(journal_failure)?;
     if args.json {
         output::print_json(&report)?
     } else {
-        output::print(&format_report(&report))?;
+        let mut text = format_report(&report);
+        section(
+            &mut text,
+            "changed by partrt, and left: the former values are not known",
+            unknown.into_iter().flatten(),
+        );
+        output::print(&text)?;
+        if Path::new("/").join(SERVICE).exists() {
+            output::say(
+                "note: the partition is made again at the next boot: `punctual isolate unit \
+                 --remove` removes what makes it\n",
+            );
+        }
         // A tuning across reboots outlives a boot, so no journal has it.
         if let Some(place) = going_on(&files) {
             output::say(&format!(
@@ -63,6 +86,13 @@ pub fn run(args: IsolateUndoArgs) -> Ending {
         }
     }
     Ok(if report.is_complete() { Exit::Done } else { Exit::Failed })
+}
+
+/// The text of partrt's file, if root wrote it: it is in /tmp.
+fn partrt_settings() -> Option<String> {
+    let meta = std::fs::symlink_metadata(PARTRT_SETTINGS).ok()?;
+    let is_safe = meta.is_file() && meta.uid() == 0 && meta.mode() & 0o022 == 0;
+    is_safe.then(|| std::fs::read_to_string(PARTRT_SETTINGS).ok()).flatten()
 }
 
 fn format_report(report: &UndoReport) -> String {
