@@ -52,5 +52,5 @@ pub use target::{
 pub use text::{At, Setting, SourceFormat, SourceText, Span, TextPlace};
 pub use words::{
     ByteSize, CommandLine, CpuChoice, LoadOutput, Nice, OnExit, Placement, SystressFormat,
-    TimerMethod, Word,
+    Temperature, TimerMethod, Word,
 };

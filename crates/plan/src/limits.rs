@@ -38,6 +38,10 @@ pub(crate) const SPINNING_PERIOD: Nanos = Nanos::from_micros(10);
 pub(crate) const MIN_REFRESH: Nanos = Nanos::from_millis(10);
 /// The longest one.
 pub(crate) const MAX_REFRESH: Nanos = Nanos::from_secs(3_600);
+/// The longest wait of a phase for a machine to cool down.
+pub(crate) const MAX_COOLING: Nanos = Nanos::from_secs(24 * 3_600);
+/// In thousandths of a degree: beyond what any processor survives.
+pub(crate) const MAX_TEMPERATURE: i64 = 150_000;
 /// The largest range of a histogram and the largest threshold.
 pub const MAX_LATENCY: Nanos = Nanos::from_secs(3_600);
 /// The maximum number of samples that a measure may request.

@@ -2,7 +2,7 @@
 
 use crate::words::{
     ByteSize, CommandLine, CpuChoice, DmaLatency, LoadOutput, Nice, OnExit, Placement,
-    RecordedEvents, SystressFormat, TimerMethod,
+    RecordedEvents, SystressFormat, Temperature, TimerMethod,
 };
 use punctual_core::cycle::CycleKind;
 use punctual_core::event::Group;
@@ -56,6 +56,7 @@ text!(
     PerfEvent,
     Requirement,
     SeriesRequirement,
+    Temperature,
     Term
 );
 

@@ -1,15 +1,14 @@
 //! Configuration files of systress, read unchanged: see "SYSTRESS FILES" in punctual-experiment(5).
 //!
 //! The behaviour of systress is kept: every default of punctual that differs is set explicitly.
-//! explicitly in what is read.
 
 mod properties;
 mod scan;
 
 use crate::context::LoadOptions;
 use crate::experiment::{
-    Experiment, HistogramSpec, LoadSpec, MeasureSpec, Settings, SystressSpec, TimerSpec,
-    WorkloadSpec,
+    Experiment, HistogramSpec, LoadSpec, MeasureSpec, PartitionSpec, Settings, SystressSpec,
+    TimerSpec, WorkloadSpec,
 };
 use crate::limits::{
     MAX_DURATION, MAX_LATENCY, MAX_PERIOD, MAX_REFRESH, MAX_SECTIONS, MAX_SYSTRESS_INDEX,
@@ -21,7 +20,7 @@ use crate::text::{At, Setting, SourceFormat, SourceText, Span};
 use crate::values;
 use crate::words::{CpuChoice, DmaLatency, LoadOutput, OnExit, Placement, SystressFormat, Word};
 use properties::Properties;
-use punctual_core::{Nanos, Policy, Priority};
+use punctual_core::{CpuSet, Nanos, Policy, Priority};
 use scan::{STANZAS, Stanza, stanzas};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -41,7 +40,8 @@ pub(crate) fn read(source: Arc<SourceText>, options: &LoadOptions) -> (Experimen
             other => notes.unknown(stanza.span, other, "a systress file", &STANZAS),
         }
     }
-    let (settings, format) = settings(main, &mut notes);
+    let mut groups = Groups::default();
+    let (settings, format) = settings(main, &mut groups, &mut notes);
     let experiment = Experiment {
         source: source.clone(),
         format: SourceFormat::Systress,
@@ -53,13 +53,14 @@ pub(crate) fn read(source: Arc<SourceText>, options: &LoadOptions) -> (Experimen
         published: None,
         measures: timers
             .iter()
-            .map(|(index, stanza)| timer_thread(*index, stanza, format, &mut notes))
+            .map(|(index, stanza)| timer_thread(*index, stanza, format, &mut groups, &mut notes))
             .collect(),
-        loads: programs.values().map(|stanza| program(stanza, &mut notes)).collect(),
+        loads: programs.values().map(|one| program(one, &mut groups, &mut notes)).collect(),
         phases: Vec::new(),
         warnings: Vec::new(),
     };
-    (experiment, notes.problems)
+    let partition = groups.partition(&mut notes);
+    (Experiment { partition, ..experiment }, notes.problems)
 }
 
 fn only_one<'t>(
@@ -117,7 +118,11 @@ fn twice(stanza: &Stanza, first: &Stanza, message: &str, notes: &mut ProblemNote
 }
 
 /// The properties of `main`, and the format of the result files.
-fn settings(main: Option<&Stanza>, notes: &mut ProblemNotes) -> (Settings, At<SystressFormat>) {
+fn settings(
+    main: Option<&Stanza>,
+    groups: &mut Groups,
+    notes: &mut ProblemNotes,
+) -> (Settings, At<SystressFormat>) {
     let nowhere = Span::default();
     let mut settings = Settings {
         memory_lock: Some(At::new(nowhere, false)),
@@ -137,7 +142,7 @@ fn settings(main: Option<&Stanza>, notes: &mut ProblemNotes) -> (Settings, At<Sy
         .unwrap_or(format);
     settings.cpu_load = p.take(notes, "stats.cpu_load", all).or(settings.cpu_load);
     settings.memory_lock = Some(p.take_flag(notes, "memlock"));
-    cgroup(&mut p, notes);
+    groups.main = cgroup(&mut p, notes);
     if let Some(level) = p.take(notes, "dbg_level", number) {
         let message = "`dbg_level` has no effect: punctual has its own options for verbosity";
         notes
@@ -152,6 +157,7 @@ fn timer_thread(
     index: u32,
     stanza: &Stanza,
     format: At<SystressFormat>,
+    groups: &mut Groups,
     notes: &mut ProblemNotes,
 ) -> MeasureSpec {
     let span = stanza.span;
@@ -164,7 +170,7 @@ fn timer_thread(
         p.take(notes, "stats.histo_size", |v| values::duration(v, Nanos::MICRO, MAX_LATENCY));
     let file = p.take(notes, "stats.filename", values::path);
     let period = p.take(notes, "period", |v| values::duration(v, MIN_PERIOD, MAX_PERIOD));
-    cgroup(&mut p, notes);
+    groups.threads.extend(cgroup(&mut p, notes).map(|group| (group, cpus.clone())));
     p.finish(notes);
     let ending = format.value.word();
     let file = file.unwrap_or_else(|| At::new(span, format!("timer_thread{index:02}.{ending}")));
@@ -192,7 +198,7 @@ fn timer_thread(
     }
 }
 
-fn program(stanza: &Stanza, notes: &mut ProblemNotes) -> LoadSpec {
+fn program(stanza: &Stanza, groups: &mut Groups, notes: &mut ProblemNotes) -> LoadSpec {
     let mut p = Properties::of(stanza, notes);
     let (policy, priority) = scheduling(&mut p, notes);
     let load = LoadSpec {
@@ -207,7 +213,7 @@ fn program(stanza: &Stanza, notes: &mut ProblemNotes) -> LoadSpec {
         on_failure: on_exit(&mut p, stanza, "termination.ko", notes),
         ..LoadSpec::default()
     };
-    cgroup(&mut p, notes);
+    groups.programs.extend(cgroup(&mut p, notes).map(|group| (group, load.cpus.clone())));
     if !p.has("cmdline") {
         notes.missing(
             stanza.span,
@@ -227,17 +233,84 @@ fn scheduling(
     (policy, p.take(notes, "sched.priority", |v| number(v).and_then(values::priority)))
 }
 
-/// A task's cgroup is determined by its CPUs: `punctual run` puts it into the one that has them.
-fn cgroup(p: &mut Properties, notes: &mut ProblemNotes) {
-    if let Some(named) = p.take(notes, "cgroup", values::path) {
-        let message = "`cgroup` does not choose the cgroup: a task whose CPUs are a standing \
-                       partition's runs in that partition";
-        let problem = Problem::error(ProblemKind::Value, Some(named.span), message).warning();
-        notes.problems.push(problem.help(
-            "make the partition with `punctual isolate create`, and name its CPUs in \
-             `cpu_affinity`",
-        ));
+/// The name of a cgroup, which may be written as a path from the root.
+fn cgroup(p: &mut Properties, notes: &mut ProblemNotes) -> Option<At<String>> {
+    p.take(notes, "cgroup", |text| values::name(text.trim_start_matches('/')))
+}
+
+/// The CPUs of a stanza.
+type StanzaCpus = Setting<CpuChoice>;
+
+/// The cgroups that stanzas name.
+#[derive(Default)]
+struct Groups {
+    main: Option<At<String>>,
+    threads: Vec<(At<String>, StanzaCpus)>,
+    programs: Vec<(At<String>, StanzaCpus)>,
+}
+
+impl Groups {
+    /// The partition that they ask for, made or found: the group of the timer threads, which their
+    /// CPUs are for; the one of `main` is for everything else. A task is in the group that has its
+    /// CPUs: what cannot be so is warned of.
+    fn partition(self, notes: &mut ProblemNotes) -> Option<PartitionSpec> {
+        let Groups { main, threads, programs } = self;
+        let listed = |cpus: &StanzaCpus| match cpus.as_ref().map(|at| &at.value) {
+            Some(CpuChoice::Listed(cpus)) => Some(cpus.clone()),
+            _ => None,
+        };
+        let rest = main.as_ref().map(|group| group.value.clone());
+        let is_rest = |group: &At<String>| rest.as_ref() == Some(&group.value);
+        let mut own: Option<(At<String>, CpuSet)> = None;
+        for (group, cpus) in threads.iter().filter(|(group, _)| !is_rest(group)) {
+            match (listed(cpus), &mut own) {
+                (Some(cpus), None) => own = Some((group.clone(), cpus)),
+                (Some(cpus), Some((first, all))) if first.value == group.value => {
+                    *all = all.union(&cpus);
+                }
+                (None, _) => warn(group, "its CPUs (`cpu_affinity`) are not named", notes),
+                (Some(_), Some((first, _))) => {
+                    let why = format!("`{}` is the partition already", first.value);
+                    warn(group, &why, notes);
+                }
+            }
+        }
+        let none = CpuSet::new();
+        let apart = own.as_ref().map_or(&none, |(_, cpus)| cpus);
+        for (group, cpus) in threads.iter().filter(|(group, _)| is_rest(group)).chain(&programs) {
+            let asked = own.as_ref().is_some_and(|(own, _)| own.value == group.value);
+            let cpus = listed(cpus);
+            let inside = cpus.as_ref().is_some_and(|cpus| cpus.is_subset(apart));
+            if !asked && !is_rest(group) {
+                warn(group, "no timer thread and not `main` names it", notes);
+            } else if asked != inside {
+                warn(group, "its CPUs (`cpu_affinity`) are another group's", notes);
+            }
+        }
+        let (group, cpus) = match own {
+            Some(own) => own,
+            None => {
+                main.iter().for_each(|group| warn(group, "no timer thread has another", notes));
+                return None;
+            }
+        };
+        Some(PartitionSpec {
+            span: group.span,
+            cpus: Some(At::new(group.span, cpus)),
+            housekeeping: main,
+            found: Some(At::new(group.span, true)),
+            name: Some(group),
+            ..PartitionSpec::default()
+        })
     }
+}
+
+/// The group of a task cannot be the one that is named.
+fn warn(group: &At<String>, why: &str, notes: &mut ProblemNotes) {
+    let message = format!("`cgroup {}` has no effect: {why}", group.value);
+    let problem = Problem::error(ProblemKind::Value, Some(group.span), message).warning();
+    let help = "a task runs in the partition that has its CPUs: name them in `cpu_affinity`";
+    notes.problems.push(problem.help(help));
 }
 
 /// The action at the end of a program. Without a setting there is none.

@@ -3,10 +3,12 @@
 use crate::escape::{clipped, is_unprintable};
 use crate::limits::{
     MAX_BUFFER, MAX_CMDLINE_BYTES, MAX_COMMAND_BYTES, MAX_NAME_CHARS, MAX_PATH_BYTES,
-    MAX_REMARK_CHARS, MAX_VM_MEMORY, MIN_BUFFER, MIN_RECORDING, MIN_VM_MEMORY,
+    MAX_REMARK_CHARS, MAX_TEMPERATURE, MAX_VM_MEMORY, MIN_BUFFER, MIN_RECORDING, MIN_VM_MEMORY,
 };
 use crate::notes::{Read, Wrong};
-use crate::words::{ByteSize, CpuChoice, DmaLatency, LoadOutput, Nice, RecordedEvents, Word};
+use crate::words::{
+    ByteSize, CpuChoice, DmaLatency, LoadOutput, Nice, RecordedEvents, Temperature, Word,
+};
 use punctual_core::event::Group;
 use punctual_core::words::nearest;
 use punctual_core::{
@@ -167,6 +169,18 @@ pub(crate) fn remote_name(text: &str) -> Read<String> {
 /// The maximum length of an interval of a recording. The recording defines its endpoints.
 pub(crate) fn design_limit(text: &str) -> Read<String> {
     Limit::split(text).map(|_| text.to_owned()).map_err(|why| Wrong::new(why.to_string()))
+}
+
+/// A temperature that a machine can have while it works.
+pub(crate) fn temperature(text: &str) -> Read<Temperature> {
+    let value: Temperature = text.parse().map_err(Wrong::new)?;
+    match value > Temperature(0) && value < Temperature(MAX_TEMPERATURE) {
+        true => Ok(value),
+        false => Err(Wrong::new(format!(
+            "`{value}` is out of bounds: between 0C and {}",
+            Temperature(MAX_TEMPERATURE)
+        ))),
+    }
 }
 
 /// One of a closed list of words.
@@ -383,6 +397,10 @@ mod tests {
         assert!(message(count(0, 1, 5)).contains("1 to 5"));
         assert!(message(dma_latency("1500ns")).contains("whole microseconds"));
         assert!(message(dma_latency("leaf")).contains("leave"));
+        assert_eq!(message(temperature("200C")), "`200C` is out of bounds: between 0C and 150C ()");
+        assert!(message(temperature("60")).contains("like `60C`"));
+        let read = ["60C", "59.5 °C", "7.125C"].map(|text| temperature(text).map(|of| of.0));
+        assert_eq!(read, [Ok(60_000), Ok(59_500), Ok(7_125)]);
     }
 
     #[test]

@@ -66,6 +66,42 @@ impl fmt::Display for ByteSize {
     }
 }
 
+/// A temperature in thousandths of a degree Celsius, as the kernel counts them.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Temperature(pub i64);
+
+impl FromStr for Temperature {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Temperature, String> {
+        let number = text.trim().strip_suffix('C').unwrap_or_default().trim_end();
+        let number = number.strip_suffix('°').unwrap_or(number).trim_end();
+        let (whole, part) = number.split_once('.').unwrap_or((number, "0"));
+        let is_number = |text: &str| {
+            (1..=3).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit())
+        };
+        let value = (is_number(whole) && is_number(part))
+            .then(|| format!("{whole}{part:0<3}").parse::<i64>().ok())
+            .flatten();
+        value
+            .map(Temperature)
+            .ok_or_else(|| format!("`{}` is not a temperature like `60C`", clipped(text)))
+    }
+}
+
+/// Formats as [`FromStr`] parses it.
+impl fmt::Display for Temperature {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let sign = if self.0 < 0 { "-" } else { "" };
+        let (whole, part) = (self.0.unsigned_abs() / 1_000, self.0.unsigned_abs() % 1_000);
+        let part = format!("{part:03}");
+        match part.trim_end_matches('0') {
+            "" => f.pad(&format!("{sign}{whole}C")),
+            part => f.pad(&format!("{sign}{whole}.{part}C")),
+        }
+    }
+}
+
 /// The CPUs that a file requests.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum CpuChoice {

@@ -21,6 +21,7 @@ fn the_smallest_file_has_a_default_for_everything() {
       memory_lock        true
       dma_latency        0s
       output             punctual-test-20261103-141500
+      cool_wait          600s
       cpu_load           true
       keep_samples       1000000
       require_real_time  false
@@ -128,6 +129,7 @@ loads = ["sh-2", "sh"]
       dma_latency        leave
       seed               7
       output             results/tonight
+      cool_wait          600s
       cpu_load           false
       keep_samples       0
       require_real_time  true
@@ -135,6 +137,7 @@ loads = ["sh-2", "sh"]
       partition
         cpus               2
         name               quiet
+        found              false
         disable            rps, watchdog
 
     phase phase-1 (60s)

@@ -216,15 +216,56 @@ fn the_file_format_is_detected_by_extension_or_content() {
 }
 
 #[test]
-fn periods_of_systress_are_used_and_cgroups_cause_a_warning() {
-    let cfg = "main {\n cgroup nrt\n}\ntimer_thread[0] {\n period 250 us\n cgroup rt\n \
-               lifetime.duration 1 s\n}\nprogram[0] {\n cmdline true\n cgroup nrt\n}\n";
+fn periods_of_systress_are_used() {
+    let cfg = "timer_thread[0] {\n period 250 us\n lifetime.duration 1 s\n}\n";
     let resolved = resolved("test.cfg", cfg).unwrap_or_else(|problems| panic!("{problems}"));
     assert_eq!(
         resolved.plan.phases[0].measures[0].workload.period(),
         Some(Nanos::from_micros(250))
     );
-    let warnings = resolved.warnings.to_string();
-    assert_eq!(warnings.matches("`cgroup` does not choose the cgroup").count(), 3, "{warnings}");
     assert!(cfg_problems("timer_thread[0] {\n period 1 ns\n}\n").contains("too short"));
+}
+
+/// The partition that the groups of a file ask for, and the warnings.
+fn partition(cfg: &str) -> (Option<String>, String) {
+    let resolved = resolved("test.cfg", cfg).unwrap_or_else(|problems| panic!("{problems}"));
+    let made = resolved.plan.partition.map(|made| {
+        assert!(made.found, "a standing one is entered");
+        let rest = made.housekeeping.unwrap_or("(by default)".to_owned());
+        format!("{} has {}, the rest is in {rest}", made.name, made.cpus)
+    });
+    (made, resolved.warnings.lines().to_string())
+}
+
+fn thread(index: u32, properties: &str) -> String {
+    format!("timer_thread[{index}] {{\n lifetime.duration 1 s\n{properties}}}\n")
+}
+
+#[test]
+fn groups_of_systress_are_a_partition_made_or_found() {
+    let main = "main {\n cgroup nrt\n cpu_affinity 0\n}\n";
+    let threads =
+        thread(0, " cpu_affinity 1\n cgroup rt\n") + &thread(1, " cpu_affinity 2\n cgroup /rt\n");
+    let program = "program[0] {\n cmdline true\n cpu_affinity 0\n cgroup nrt\n}\n";
+    let all = format!("{main}{threads}{program}");
+    assert_eq!(partition(&all), (Some("rt has 1-2, the rest is in nrt".to_owned()), String::new()));
+    let without_main = partition(&threads);
+    assert_eq!(without_main.0.as_deref(), Some("rt has 1-2, the rest is in (by default)"));
+}
+
+#[test]
+fn groups_of_systress_that_cannot_be_are_warned_of() {
+    let warned = |cfg: &str| partition(cfg);
+    let (made, warnings) = warned(&thread(0, " cgroup rt\n"));
+    assert!(made.is_none() && warnings.contains("its CPUs (`cpu_affinity`) are not named"));
+    let two =
+        thread(0, " cpu_affinity 1\n cgroup a\n") + &thread(1, " cpu_affinity 2\n cgroup b\n");
+    let (made, warnings) = warned(&two);
+    assert_eq!(made.as_deref(), Some("a has 1, the rest is in (by default)"));
+    assert!(warnings.contains("`cgroup b` has no effect: `a` is the partition already"));
+    let (made, warnings) = warned(&format!("main {{\n cgroup nrt\n}}\n{}", thread(0, "")));
+    assert!(made.is_none() && warnings.contains("no timer thread has another"), "{warnings}");
+    let inside = thread(0, " cpu_affinity 1\n cgroup rt\n")
+        + "program[0] {\n cmdline true\n cpu_affinity 0\n cgroup rt\n}\n";
+    assert!(warned(&inside).1.contains("are another group's"), "{}", warned(&inside).1);
 }

@@ -4,6 +4,7 @@ mod accounting;
 mod beside;
 pub mod calibration;
 mod companion;
+mod cooling;
 mod counters;
 mod ending;
 mod entries;

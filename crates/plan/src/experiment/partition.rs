@@ -1,6 +1,6 @@
 //! `[partition]`.
 
-use crate::form::text;
+use crate::form::{flag, text};
 use crate::section::section;
 use crate::values;
 use punctual_core::CpuSet;
@@ -14,6 +14,13 @@ section! {
             [needed "`[partition]` needs the CPUs to set apart", "write `cpus = \"3\"`"];
         /// The partition's name.
         key name: String, text("NAME", values::name), [= "rt".to_owned()] => plan;
+        /// The name of the cgroup of everything else.
+        key housekeeping: String,
+            text("NAME", values::name),
+            ["*NAME*`-housekeeping`"] => plan;
+        /// Whether a partition of this name that stands already (`punctual isolate create`, partrt)
+        /// is entered, and left as it is; it must have these CPUs.
+        key found: bool, flag(), [= false] => plan;
         /// Tweaks to leave out; their names are those of the `--no-`*NAME* options of `punctual
         /// isolate create`.
         list disable: String, text("NAME", values::name), ["none"] => plan;

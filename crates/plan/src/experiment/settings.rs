@@ -5,11 +5,11 @@ use super::load::PhasePlan;
 use super::partition::PartitionPlan;
 use super::record::RecordPlan;
 use crate::form::{count, flag, path_text, span, text, text_or};
-use crate::limits::{MAX_KEPT_SAMPLES, MAX_REFRESH, MIN_REFRESH};
+use crate::limits::{MAX_COOLING, MAX_KEPT_SAMPLES, MAX_REFRESH, MIN_REFRESH};
 use crate::section::section;
 use crate::target::TargetPlan;
 use crate::values;
-use crate::words::{CpuChoice, DmaLatency};
+use crate::words::{CpuChoice, DmaLatency, Temperature};
 use punctual_core::{CpuSet, Nanos, PublishedResults};
 use std::path::PathBuf;
 
@@ -45,6 +45,16 @@ section! {
              from 1"] => plan;
         /// The directory that the results are written to; it must not exist yet.
         key output: String, path_text(), ["`punctual-`*NAME*`-`*TIME* in the current directory"];
+        /// The temperature below which the hottest thermal zone at the CPUs must be before each
+        /// phase begins, as `"60C"`. Where none can be read, and where it stays hotter for
+        /// `cool_wait`, the phase begins with a warning.
+        key cool_below: Temperature,
+            text("TEMPERATURE", values::temperature),
+            ["phases follow at once"] => plan;
+        /// How long a phase waits for that at most.
+        key cool_wait: Nanos,
+            span(Nanos::SECOND, MAX_COOLING),
+            [= Nanos::from_secs(600)] => plan;
         /// Whether the load of each CPU is shown and recorded.
         key cpu_load: bool, flag(), [= true] => plan;
         /// How many raw samples of each series are kept. Statistics and histograms always include

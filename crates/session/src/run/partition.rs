@@ -30,9 +30,17 @@ impl HeldPartition {
         plan: &PartitionPlan,
         messages: Listener,
     ) -> Result<(HeldPartition, Vec<Finding>), Failure> {
+        if plan.found
+            && let Some(held) = HeldPartition::found(plan, messages)?
+        {
+            return Ok((held, Vec::new()));
+        }
         let request = PartitionRequest {
             rt_name: plan.name.clone(),
-            nrt_name: format!("{}-housekeeping", plan.name),
+            nrt_name: plan
+                .housekeeping
+                .clone()
+                .unwrap_or_else(|| format!("{}-housekeeping", plan.name)),
             without: plan.disable.clone(),
             for_this_process: true,
             ..PartitionRequest::new(TargetCpus::Cpus(plan.cpus.clone()))
@@ -59,15 +67,26 @@ impl HeldPartition {
         Ok((held, findings))
     }
 
+    /// The standing partition of the plan's name, of punctual or partrt, entered.
+    fn found(plan: &PartitionPlan, messages: Listener) -> Result<Option<HeldPartition>, Failure> {
+        let Some(note) = standing().filter(|note| note.rt == plan.name) else { return Ok(None) };
+        if !plan.cpus.is_subset(&note.cpus) {
+            return Err(Failure::refused(format!(
+                "the partition {} has CPU {}, and the experiment needs {}",
+                note.rt, note.cpus, plan.cpus
+            )));
+        }
+        let held = HeldPartition { note, standing: false, messages };
+        held.enter_housekeeping().map_err(Failure::refused)?;
+        Ok(Some(held))
+    }
+
     /// The existing partition, if something of the plan runs on its CPUs and this process is
     /// excluded from them.
     pub fn join(plan: &Plan, messages: Listener) -> Result<Option<HeldPartition>, Failure> {
-        // A user who cannot read the journal did not create it, and could not enter.
-        let Ok(Some(status)) = isolate::status(&Root::system(), &JournalDirectory::system()) else {
-            return Ok(None);
-        };
+        let Some(note) = standing() else { return Ok(None) };
         let mine = attributes::affinity(0).unwrap_or_default();
-        let held = HeldPartition { note: status.note, standing: false, messages };
+        let held = HeldPartition { note, standing: false, messages };
         let phases = || plan.phases.iter();
         let measured = phases()
             .flat_map(|phase| &phase.measures)
@@ -121,7 +140,11 @@ impl HeldPartition {
     pub fn missing(&self) -> Result<Vec<String>, String> {
         let status = isolate::status(&Root::system(), &JournalDirectory::system())
             .map_err(|why| why.to_string())?;
-        let Some(status) = status else { return Ok(vec!["it is gone".to_owned()]) };
+        let Some(status) = status else {
+            // One of partrt has no journal: it is recognised by its settings.
+            let is_there = standing().is_some_and(|note| note == self.note);
+            return Ok(if is_there { Vec::new() } else { vec!["it is gone".to_owned()] });
+        };
         let kind =
             status.kind.known().filter(|kind| !["root", "isolated"].contains(&kind.as_str()));
         let kind = kind.map(|kind| format!("cpuset.cpus.partition is {kind}"));
@@ -158,6 +181,17 @@ impl HeldPartition {
                 .evidence(why)
                 .remedy("`punctual isolate undo` shows the remaining changes and reverts them"),
         )
+    }
+}
+
+/// The standing partition, of punctual or of partrt. A user who cannot read the journal did not
+/// create it, and could not enter.
+fn standing() -> Option<PartitionNote> {
+    let files = Root::system();
+    let ours = isolate::status(&files, &JournalDirectory::system()).ok()?;
+    match ours {
+        Some(status) => Some(status.note),
+        None => isolate::find_partrt(&files).ok().flatten(),
     }
 }
 

@@ -9,6 +9,7 @@ use measuring::Measuring;
 use punctuality::Punctuality;
 
 use super::companion::Companion;
+use super::cooling::Cooling;
 use super::counters;
 use super::entries::{self as cpu_entries, EntriesRun};
 use super::evidence::{self, Collecting};
@@ -31,12 +32,13 @@ use punctual_core::format::counted;
 use punctual_core::{Clock, CpuSet, Fact, MonotonicNs, Nanos};
 use punctual_host::cpu_time::CpuTimes;
 use punctual_host::files::Root;
+use punctual_host::heat::Sensors;
 use punctual_measure::load::{GuardEvent, LoadExitAction};
 use punctual_measure::preparation;
 use punctual_measure::sink::SampleSource;
 use punctual_measure::stop::Stop;
 use punctual_plan::limits::MAX_SEED_DELAY;
-use punctual_plan::{MeasurePlan, PhasePlan, Workload};
+use punctual_plan::{MeasurePlan, PhasePlan, Temperature, Workload};
 use punctual_sys::pace::{self, SampleTimes};
 use punctual_sys::{attributes, clock};
 use std::sync::Arc;
@@ -73,7 +75,11 @@ pub(crate) fn run_all(
 ) -> Result<(Vec<PhaseRun>, Outcome), String> {
     let mut done = Vec::new();
     let plan = run.plan;
+    let sensors = plan.cool_below.map(|_| Sensors::find(&Root::system(), &CpuSet::new()));
     for (index, phase) in plan.phases.iter().enumerate() {
+        if let (Some(below), Some(sensors)) = (plan.cool_below, &sensors) {
+            cool_down(run, watcher, phase, below, sensors);
+        }
         let mut current = PhaseRun {
             meta: begin(phase, run.attached_program().is_some()),
             measures: Vec::new(),
@@ -96,6 +102,26 @@ pub(crate) fn run_all(
         }
     }
     Ok((done, Outcome::Completed))
+}
+
+/// Waits until the machine is below this temperature. A request to end is left to the phase.
+fn cool_down(
+    run: &mut Run,
+    watcher: &mut dyn RunWatcher,
+    phase: &PhasePlan,
+    below: Temperature,
+    sensors: &Sensors,
+) {
+    let (files, interrupts) = (Root::system(), run.interrupts.clone());
+    let cooling = Cooling {
+        below,
+        at_most: run.plan.cool_wait,
+        clock: &SystemClock,
+        end_requested: &|| interrupts.end_requested(),
+    };
+    let mut say = |text: &str| watcher.preparing(text);
+    let cooled = cooling.wait(&mut || sensors.hottest(&files), &mut say);
+    run.findings.extend(cooling.finding(&phase.name, &cooled));
 }
 
 fn begin(phase: &PhasePlan, is_program: bool) -> PhaseMeta {
