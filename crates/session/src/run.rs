@@ -129,6 +129,7 @@ pub fn run(
             .metrics
             .map(|file| Rc::new(RefCell::new(RunMetrics(file, plan.name.clone())))),
         interrupts,
+        messages: context.messages,
     };
     watcher.preparing("reading the system configuration");
     let environment = capture_environment(&run, &files)?;

@@ -163,9 +163,12 @@ fn description(heat: &Heat) -> String {
     let up_to = hottest.map_or(String::new(), |value| {
         format!("Temperatures up to {:.1} °C. ", value as f64 / 1_000.0)
     });
-    let limited: i64 = heat.limited().iter().map(|(from, until)| (*until - *from).ns()).sum();
-    match limited {
-        0 => format!("{up_to}No sensor showed throttling or under-voltage."),
+    let limited = heat.limited();
+    let lasted = limited
+        .iter()
+        .fold(0i64, |all, (from, until)| all.saturating_add(until.ns().saturating_sub(from.ns())));
+    match lasted {
+        0 if limited.is_empty() => format!("{up_to}No sensor showed throttling or under-voltage."),
         some => format!("{up_to}Throttled or under-voltage for {}.", span(Nanos(some))),
     }
 }

@@ -65,14 +65,16 @@ impl Cooling<'_> {
 
     /// The finding about a phase that begins without being known to be cool.
     pub(crate) fn finding(&self, phase: &str, cooled: &Cooled) -> Option<Finding> {
-        let (message, evidence) = match cooled {
+        let (message, remedy, evidence) = match cooled {
             Cooled::Below(_) | Cooled::EndRequested => return None,
             Cooled::NotKnown => (
                 "whether the machine had cooled down before the phase is not known",
+                "load the driver of its sensor, or leave cool_below out",
                 "no thermal zone in /sys/class/thermal can be read".to_owned(),
             ),
             Cooled::TooHot { zone, temperature } => (
                 "the phase began although the machine had not cooled down",
+                "improve the cooling, raise cool_below, or let it wait longer: cool_wait",
                 format!(
                     "{zone} had {temperature} after {}, cool_below is {}",
                     span(self.at_most),
@@ -83,7 +85,7 @@ impl Cooling<'_> {
         Some(
             Finding::new("not-cooled", Severity::Warning, phase, message)
                 .evidence(evidence)
-                .remedy("improve the cooling, raise cool_below, or let it wait longer: cool_wait"),
+                .remedy(remedy),
         )
     }
 }

@@ -119,7 +119,14 @@ fn cool_down(
         clock: &SystemClock,
         end_requested: &|| interrupts.end_requested(),
     };
-    let mut say = |text: &str| watcher.preparing(text);
+    let (messages, mut shown) = (run.messages, false);
+    let mut say = |text: &str| {
+        if watcher.watches() {
+            watcher.preparing(text);
+        } else if !std::mem::replace(&mut shown, true) {
+            messages.say(&format!("{text}\n"));
+        }
+    };
     let cooled = cooling.wait(&mut || sensors.hottest(&files), &mut say);
     run.findings.extend(cooling.finding(&phase.name, &cooled));
 }

@@ -6,6 +6,7 @@ use super::partition;
 use super::program::AttachedTo;
 use crate::cycles::target::CycleTarget;
 use crate::interrupts::SignalRequests;
+use crate::messages::Listener;
 use punctual_bundle::BundleWriter;
 use punctual_core::{Finding, Severity};
 use punctual_measure::load::Guarded;
@@ -34,6 +35,8 @@ pub struct Run<'a> {
     pub metrics: Option<SharedMetrics>,
     /// Signals of the user.
     pub interrupts: SignalRequests,
+    /// The listener where no view is drawn.
+    pub messages: Listener,
 }
 
 impl Run<'_> {

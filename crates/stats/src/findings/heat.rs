@@ -43,7 +43,7 @@ pub(crate) fn of_heat(phase: &PhaseView) -> Option<Finding> {
 /// For each series the number of its worst samples in these times, where they are denser then.
 fn worst_samples(phase: &PhaseView, heat: &Heat, limited: &[(Nanos, Nanos)]) -> Vec<String> {
     let lasted = heat.times.last().map_or(0, |last| last.ns()).max(1) as f64;
-    let time: i64 = limited.iter().map(|(from, until)| (*until - *from).ns()).sum();
+    let time: f64 = limited.iter().map(|(from, until)| until.ns() as f64 - from.ns() as f64).sum();
     let begin = phase.meta.started_monotonic;
     let of = |view: &SeriesView| {
         if view.meta.clock != Clock::Monotonic {
@@ -51,12 +51,13 @@ fn worst_samples(phase: &PhaseView, heat: &Heat, limited: &[(Nanos, Nanos)]) -> 
         }
         let worst = &view.state.data.worst[..view.state.data.worst.len().min(WORST)];
         let within = worst.iter().filter(|sample| {
-            let (due, woke) = (sample.due.ns() - begin, sample.woke.ns() - begin);
+            let since = |at: i64| at.saturating_sub(begin);
+            let (due, woke) = (since(sample.due.ns()), since(sample.woke.ns()));
             limited.iter().any(|(from, until)| woke >= from.ns() && due <= until.ns())
         });
         let within = within.count();
         let share = within as f64 / worst.len().max(1) as f64;
-        (within > 0 && share >= DENSER * time as f64 / lasted).then(|| {
+        (within > 0 && share >= DENSER * time / lasted).then(|| {
             format!(
                 "{within} of the {} worst samples of {} were taken then: likely due to it",
                 worst.len(),
