@@ -59,6 +59,7 @@ pub enum Command {
     Ssh(commands::ssh::SshCommandArgs),
     Tune(commands::tune::TuneCommandArgs),
     Convert(commands::convert::ConvertArgs),
+    Names(commands::names::NamesArgs),
     #[cfg(feature = "manual")]
     Completions(commands::completions::CompletionsArgs),
     #[cfg(feature = "manual")]
@@ -144,6 +145,7 @@ impl Command {
             Command::Cpus(args) => commands::cpus::run(args),
             Command::Ssh(args) => commands::ssh::run(args),
             Command::Convert(args) => commands::convert::run(args),
+            Command::Names(args) => commands::names::run(args),
             #[cfg(feature = "manual")]
             Command::Completions(args) => commands::completions::run(args, Cli::command()),
             #[cfg(feature = "manual")]

@@ -23,6 +23,7 @@ pub mod lab;
 #[cfg(feature = "manual")]
 pub mod man;
 pub mod measure;
+pub mod names;
 pub mod new;
 pub mod occupancy;
 pub mod pairs;

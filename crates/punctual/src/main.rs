@@ -74,6 +74,10 @@ fn serve() -> ExitCode {
     if arguments.next().is_some_and(|first| first == agent::ARGUMENT) {
         return ExitCode::from(agent::serve(arguments));
     }
+    // By another tool's name it is that tool.
+    if let Some(code) = commands::names::serve() {
+        return code;
+    }
     let ended = cli::parse().command.run();
     commands::bundle::remove_temporary();
     let exit = ended.unwrap_or_else(|failure| {

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 /// Every subcommand, with those below it.
-const COMMANDS: [&str; 51] = [
+const COMMANDS: [&str; 52] = [
     "",
     "demo",
     "new",
@@ -19,6 +19,7 @@ const COMMANDS: [&str; 51] = [
     "watch",
     "report",
     "compare",
+    "names",
     "lab",
     "lab run",
     "lab cell",

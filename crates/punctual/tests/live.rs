@@ -26,6 +26,7 @@ mod forever;
 mod guest_stopped;
 mod isolate;
 mod lab;
+mod names;
 mod occupancy;
 mod packaging_measures;
 mod probe;

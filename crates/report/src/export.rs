@@ -3,6 +3,7 @@
 mod cases;
 mod csv;
 mod cyclictest;
+pub mod cyclictest_output;
 mod explained;
 #[cfg(feature = "parquet")]
 pub mod fleet;

@@ -79,6 +79,7 @@ const LINES: &[(&str, &[i32], &[i32])] = &[
     ("ssh fetch nobody@localhost:1 x8Kq02LmPz", REFUSED, REFUSED),
     ("ssh clean nobody@localhost:1 x8Kq02LmPz", REFUSED, REFUSED),
     ("convert systress.cfg", DONE, DONE),
+    ("names links", DONE, DONE),
     ("completions bash", DONE, DONE),
     ("man pages", DONE, DONE),
 ];

@@ -30,10 +30,10 @@ const DATE: &str = "%a, %d %b %Y %H:%M:%S %z";
 
 /// The file of `--json`. Unknown fields are omitted.
 #[derive(Serialize)]
-struct CyclictestDocument {
+struct CyclictestDocument<'a> {
     file_version: u32,
     #[serde(rename = "cmdline:")]
-    cmdline: &'static str,
+    cmdline: &'a str,
     #[serde(rename = "rt_test_version:")]
     version: String,
     start_time: String,
@@ -74,9 +74,20 @@ impl<T: Serialize> Serialize for Ordered<T> {
 
 /// `--json`, file_version 1.
 fn write_json(bundle: &Bundle, out: &mut dyn Write) -> io::Result<()> {
-    let series: Vec<(&str, &Series)> = bundle.series().collect();
     // In ns if a bin is not a whole number of µs, as with cyclictest's -N.
-    let fine = series.iter().any(|(_, s)| s.state.data.exact.resolution.ns() % 1_000 != 0);
+    let fine = |series: &Series| series.state.data.exact.resolution.ns() % 1_000 != 0;
+    let fine = bundle.series().any(|(_, series)| fine(series));
+    write_json_of(bundle, "punctual export --format cyclictest-json", fine, out)
+}
+
+/// The same for this command line, in ns or in µs.
+pub(super) fn write_json_of(
+    bundle: &Bundle,
+    cmdline: &str,
+    fine: bool,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let series: Vec<(&str, &Series)> = bundle.series().collect();
     let ended = bundle.manifest.ending.as_ref();
     let threads = series
         .iter()
@@ -84,7 +95,7 @@ fn write_json(bundle: &Bundle, out: &mut dyn Write) -> io::Result<()> {
         .map(|(k, (phase, series))| (k as u64, thread(phase, series, fine)));
     let document = CyclictestDocument {
         file_version: 1,
-        cmdline: "punctual export --format cyclictest-json",
+        cmdline,
         version: format!("punctual {}", bundle.manifest.punctual),
         start_time: bundle.manifest.created.strftime(DATE).to_string(),
         end_time: ended.map(|ending| ending.at.strftime(DATE).to_string()),
@@ -177,8 +188,9 @@ pub(crate) fn write_histogram(bundle: &Bundle, out: &mut dyn Write) -> io::Resul
     line(out, "Max Latencies", &|_, s| whole(s.state.data.max))?;
     line(out, "Histogram Overflows", &|k, s| format!("{:05}", overflows(s, in_rows(k))))?;
     writeln!(out, "# Histogram Overflow at cycle number:")?;
+    let in_ns = Nanos(i64::try_from(end.saturating_mul(1_000)).unwrap_or(i64::MAX));
     for (k, (_, series)) in all.iter().enumerate() {
-        writeln!(out, "# Thread {k}:{}", overflowed(series, end, overflows(series, in_rows(k))))?;
+        writeln!(out, "# Thread {k}:{}", overflowed(series, in_ns, overflows(series, in_rows(k))))?;
     }
     Ok(())
 }
@@ -199,7 +211,7 @@ fn rows(all: &[(&str, &Series)], bins: &[Vec<(u64, u64)>]) -> Vec<u64> {
 }
 
 /// The bins with negative latencies counted as 0.
-fn with_negative(mut bins: Vec<(u64, u64)>, below: u64) -> Vec<(u64, u64)> {
+pub(super) fn with_negative(mut bins: Vec<(u64, u64)>, below: u64) -> Vec<(u64, u64)> {
     match bins.first_mut().filter(|(first, _)| *first == 0) {
         Some((_, count)) => *count += below,
         None if below > 0 => bins.insert(0, (0, below)),
@@ -209,13 +221,13 @@ fn with_negative(mut bins: Vec<(u64, u64)>, below: u64) -> Vec<(u64, u64)> {
 }
 
 /// Cycles without a row, also those of a source without a histogram.
-fn overflows(series: &Series, in_rows: u64) -> u64 {
+pub(super) fn overflows(series: &Series, in_rows: u64) -> u64 {
     series.state.data.count().saturating_sub(in_rows)
 }
 
-/// The known numbers of cycles from `end` µs on, and how many others there are.
-fn overflowed(series: &Series, end: u64, all: u64) -> String {
-    let beyond = |sample: &&Sample| micros::whole(sample.latency()) >= end;
+/// The known numbers of cycles from `end` on, and how many others there are.
+pub(super) fn overflowed(series: &Series, end: Nanos, all: u64) -> String {
+    let beyond = |sample: &&Sample| sample.latency() >= end;
     let mut cycles: Vec<u64> =
         series.state.data.worst.iter().filter(beyond).map(|sample| sample.seq).collect();
     cycles.sort_unstable();
