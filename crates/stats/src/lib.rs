@@ -12,6 +12,7 @@ mod dispersion;
 pub mod distribution;
 pub mod divergence;
 pub mod effect;
+pub mod exclude;
 pub mod findings;
 mod heat;
 pub mod lab;

@@ -89,7 +89,8 @@ fn experiment(args: &MeasureArgs) -> String {
     let mut text = format!("[[measure]]\nkind = \"{}\"\n", args.kind.word());
     let has_length =
         args.duration.is_some() || args.count.is_some() || args.cyclictest.has_length();
-    let default = (!has_length).then(|| DURATION.to_owned());
+    let claimed = args.common.exclusion.needed().map(|time| time.to_string());
+    let default = (!has_length).then(|| claimed.unwrap_or_else(|| DURATION.to_owned()));
     let duration = args.duration.as_ref().or(default.as_ref());
     let quoted =
         [("cpus", &args.cpus.as_ref()), ("policy", &args.policy.as_ref()), ("duration", &duration)];

@@ -3,6 +3,8 @@
 mod common;
 mod cyclictest;
 mod destinations;
+mod exclusion;
+mod violation;
 
 use super::answer;
 use super::bundle::show_options;
@@ -100,6 +102,7 @@ fn run_lab(args: &RunArgs) -> Ending {
         )));
     }
     let CommonArgs { plan, exact, json, quiet, repeat, .. } = args.common;
+    args.common.exclusion.refuse_elsewhere()?;
     let (output, junit) = (args.common.output.clone(), args.common.beside.junit.clone());
     let repeat = (repeat > 1).then_some(repeat);
     let file = args.file.clone();
@@ -109,7 +112,9 @@ fn run_lab(args: &RunArgs) -> Ending {
 impl RunArgs {
     /// The values that the command line sets for the measures in the file.
     fn overrides(&self) -> Vec<Override> {
-        let duration = self.duration.map(|of| ("duration".to_owned(), quoted(&of.to_string())));
+        let claimed = || self.common.exclusion.needed().filter(|_| !self.cyclictest.has_length());
+        let duration = self.duration.or_else(claimed);
+        let duration = duration.map(|of| ("duration".to_owned(), quoted(&of.to_string())));
         let set = self.set.iter().map(|(key, value)| (key.clone(), in_toml(value)));
         self.cyclictest.settings().into_iter().chain(duration).chain(set).collect()
     }
@@ -128,6 +133,9 @@ pub fn run_experiment(
         TargetPlan::Host => run_locally(args, asked, continued),
         _ if continued.is_some() => Err(Failure::refused(NOT_CONTINUED)),
         _ if args.engine.metrics.is_some() => Err(Failure::refused(NO_METRICS)),
+        _ if args.exclusion.asked().is_some() => {
+            args.exclusion.refuse_elsewhere().map(|()| Exit::Refused)
+        }
         elsewhere => run_elsewhere(&elsewhere, args, asked),
     }
 }
@@ -149,6 +157,11 @@ fn run_locally(args: &CommonArgs, asked: &ExperimentRequest, continued: Option<&
     let continuation = continued.map(prepare).transpose()?.flatten();
     if args.plan {
         output::print(&plan.describe())?;
+        return Ok(Exit::Done);
+    }
+    let claim = args.exclusion.asked();
+    if let Some(claim) = claim.as_ref().filter(|_| args.exclusion.dry_run) {
+        output::print(&args.exclusion.forecast(claim, &plan))?;
         return Ok(Exit::Done);
     }
     destinations::check(args, &plan)?;
@@ -175,7 +188,9 @@ fn run_locally(args: &CommonArgs, asked: &ExperimentRequest, continued: Option<&
         write_beside(args, &plan, &finished, &mut outputs);
         outputs.add(close(&finished.summary, args));
     }
-    outputs.end(finished.exit)
+    let claimed = claim.map(|claim| exclusion::print(&claim, &finished.directory));
+    let claimed = claimed.and_then(|claimed| outputs.add(claimed)).unwrap_or(Exit::Done);
+    outputs.end(if finished.exit == Exit::Done { claimed } else { finished.exit })
 }
 
 /// Runs an experiment on a target other than this process, shows its bundle, and returns the exit

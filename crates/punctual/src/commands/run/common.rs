@@ -1,5 +1,7 @@
 //! The options of `run`, `measure` and `demo`.
 
+use super::exclusion::ExclusionArgs;
+use super::violation::{self, ViolationAction};
 use crate::commands::beside::FilesBeside;
 use punctual_core::Nanos;
 use punctual_session::options::{RunOptions, SshOptions};
@@ -25,6 +27,8 @@ pub struct CommonArgs {
     pub beside: FilesBeside,
     #[command(flatten)]
     pub engine: EngineArgs,
+    #[command(flatten)]
+    pub exclusion: ExclusionArgs,
     /// Allow experiments that could make the system unresponsive
     #[arg(long)]
     pub force: bool,
@@ -69,9 +73,10 @@ pub struct EngineArgs {
     stop_above: Option<Nanos>,
     /// Run CMD with sh(1), once, when a requirement is violated; the measurement continues.
     /// PUNCTUAL_BUNDLE, PUNCTUAL_SERIES, PUNCTUAL_REQUIREMENT, PUNCTUAL_VALUE and PUNCTUAL_LIMIT
-    /// are set (overrides on_violation of the file; docs/weeks.md)
-    #[arg(long, value_name = "CMD")]
-    on_violation: Option<String>,
+    /// are set (overrides on_violation of the file; docs/weeks.md). Or shell=CMD, signal=N,pid=PID,
+    /// stop, trace (as --explain), continue; can be repeated
+    #[arg(long, value_name = "CMD", value_parser = violation::action)]
+    on_violation: Vec<ViolationAction>,
     /// Run until interrupted, for weeks: keep a summary of every five minutes and the newest
     /// samples, at most 500 MB per month (8 CPUs at 1 kHz; docs/weeks.md)
     #[arg(long)]
@@ -92,10 +97,10 @@ impl EngineArgs {
     pub fn options(&self) -> RunOptions {
         RunOptions {
             stop_above: self.stop_above,
-            on_violation: self.on_violation.clone(),
+            on_violation: violation::command(&self.on_violation),
             forever: self.forever,
             trace: self.trace.clone(),
-            explain: self.explain,
+            explain: self.explain || self.on_violation.contains(&ViolationAction::Trace),
             calibrate: self.calibration.asked(),
             ..RunOptions::default()
         }

@@ -1,0 +1,225 @@
+//! `--exclude`: a claim about a rate of long latencies, for how long it must be measured, and
+//! whether it can be made.
+
+use crate::exit::{Exit, Failure};
+use crate::output;
+use punctual_bundle::Bundle;
+use punctual_core::format::{count, counted, duration, plain};
+use punctual_core::{CpuSet, Nanos};
+use punctual_plan::Plan;
+use punctual_stats::exclude::{Exclusion, ExclusionWord, SeriesExclusion, of_bundle};
+use std::fmt::Write;
+use std::path::Path;
+
+/// Series whose sentences are shown.
+const SHOWN: usize = 32;
+
+/// The claim.
+#[derive(clap::Args)]
+#[command(next_help_heading = "Options for a claim about rare latencies")]
+pub struct ExclusionArgs {
+    /// Measure as long as it takes to exclude a rate of such latencies, as 'latency > 100us', and
+    /// say what is excluded (docs/tail.md)
+    #[arg(long, value_name = "CONDITION", value_parser = threshold)]
+    exclude: Option<Nanos>,
+    /// The mean rate to exclude, as 1/hour or 2/30min
+    #[arg(long, value_name = "RATE", value_parser = every, requires = "exclude",
+          default_value = "1/hour")]
+    rate: Nanos,
+    /// The confidence in percent
+    #[arg(long, value_name = "PERCENT", value_parser = confidence, requires = "exclude",
+          default_value = "95")]
+    confidence: f64,
+    /// Print how long it would measure, and end
+    #[arg(long, requires = "exclude")]
+    pub dry_run: bool,
+}
+
+impl ExclusionArgs {
+    /// The claim, if one is asked for.
+    pub fn asked(&self) -> Option<Exclusion> {
+        let (every, confidence) = (self.rate, self.confidence);
+        self.exclude.map(|threshold| Exclusion { threshold, every, confidence })
+    }
+
+    /// How long it must be measured for the claim, if there is no such latency.
+    pub fn needed(&self) -> Option<Nanos> {
+        // In whole seconds, for a plan that people read.
+        let seconds = self.asked()?.needed(0).ns() as f64 / 1e9;
+        Some(Nanos::from_secs(seconds.ceil() as i64))
+    }
+
+    /// What a run would do for the claim.
+    pub fn forecast(&self, asked: &Exclusion, plan: &Plan) -> String {
+        let cpus: CpuSet = plan
+            .phases
+            .iter()
+            .flat_map(|phase| &phase.measures)
+            .flat_map(|measure| &measure.threads)
+            .flat_map(|thread| thread.cpus.iter())
+            .collect();
+        forecast(asked, cpus.iter().count() as u64)
+    }
+
+    /// A claim is made where the bundle is.
+    pub fn refuse_elsewhere(&self) -> Result<(), Failure> {
+        match self.exclude {
+            Some(_) => Err(Failure::refused("--exclude is for a run on this host")),
+            None => Ok(()),
+        }
+    }
+}
+
+fn forecast(asked: &Exclusion, cpus: u64) -> String {
+    let (rate, time) = (words_of(asked), duration(asked.needed(0)));
+    let one = duration(asked.needed(1));
+    format!(
+        "to exclude more than {rate}, each of {} must be measured for {time} without one, or for \
+         {one} with one. CPUs are not pooled: nothing shows before that they are alike.\n",
+        counted(cpus, "CPU")
+    )
+}
+
+/// Prints what a run excludes; returns the exit code of the claim.
+pub fn print(asked: &Exclusion, directory: &Path) -> Result<Exit, Failure> {
+    let bundle = Bundle::open(directory).map_err(Failure::failed)?;
+    let all = of_bundle(&bundle, asked).map_err(Failure::failed)?;
+    output::print(&words(asked, &all))?;
+    let has = |word| all.iter().any(|one| one.word == word);
+    Ok(match () {
+        () if has(ExclusionWord::Contradicted) => Exit::NotMet,
+        () if has(ExclusionWord::Open) || all.is_empty() => Exit::NoEvidence,
+        () => Exit::Done,
+    })
+}
+
+fn words_of(asked: &Exclusion) -> String {
+    let (above, every) = (asked.threshold.readable(), duration(asked.every));
+    format!("one sample above {above} in {every} ({:.0} % confidence)", asked.confidence * 100.0)
+}
+
+/// A sentence for each series, the worst first.
+fn words(asked: &Exclusion, all: &[SeriesExclusion]) -> String {
+    let mut all: Vec<&SeriesExclusion> = all.iter().collect();
+    all.sort_by_key(|one| one.every);
+    let percent = asked.confidence * 100.0;
+    let above = asked.threshold.readable();
+    let mut text = format!("\nasked: exclude more than {}\n", words_of(asked));
+    for one in all.iter().take(SHOWN) {
+        let what = match one.word {
+            ExclusionWord::Excluded => "excluded".to_owned(),
+            ExclusionWord::Contradicted => "NOT EXCLUDED: it happens more often".to_owned(),
+            ExclusionWord::Open => format!("not yet: {} in all would do", duration(one.needed)),
+        };
+        let seen = match one.samples {
+            0 => "none".to_owned(),
+            samples => format!("{} in {}", count(samples), counted(one.episodes, "episode")),
+        };
+        let lost = match one.lost {
+            0 => String::new(),
+            lost => format!("; {} lost samples count as such", count(lost)),
+        };
+        let model = one.by_model.map_or(String::new(), |every| {
+            format!("; by the model of the tail one in {}", duration(every))
+        });
+        let _ = writeln!(
+            text,
+            "  {}: {what}; {seen} above {above} in {}{lost}: with {percent:.0} % confidence no \
+             more than one in {}{model}",
+            plain(&one.series),
+            duration(one.time),
+            duration(one.every),
+        );
+    }
+    text
+}
+
+/// `latency > 100us`.
+fn threshold(text: &str) -> Result<Nanos, String> {
+    let wrong = || "write a condition like 'latency > 100us'".to_owned();
+    let (figure, bound) = text.split_once('>').ok_or_else(wrong)?;
+    if figure.trim() != "latency" {
+        return Err(wrong());
+    }
+    bound.trim().parse().map_err(|why: punctual_core::units::DurationError| why.to_string())
+}
+
+/// The mean time from one to the next: `1/hour`, `2/30min`.
+fn every(text: &str) -> Result<Nanos, String> {
+    let wrong = || "write a rate like 1/hour or 2/30min".to_owned();
+    let (number, time) = text.split_once('/').ok_or_else(wrong)?;
+    let number: f64 = number.trim().parse().map_err(|_| wrong())?;
+    let time: Nanos = match time.trim() {
+        "second" => Nanos::from_secs(1),
+        "minute" => Nanos::from_secs(60),
+        "hour" => Nanos::from_secs(3_600),
+        "day" => Nanos::from_secs(86_400),
+        "week" => Nanos::from_secs(604_800),
+        other => other.parse().map_err(|_| wrong())?,
+    };
+    let every = time.ns() as f64 / number;
+    (number > 0.0 && (1.0..1e17).contains(&every)).then_some(Nanos(every as i64)).ok_or_else(wrong)
+}
+
+fn confidence(text: &str) -> Result<f64, String> {
+    let percent: Option<f64> = text.trim_end_matches(['%', ' ']).parse().ok();
+    let is_between = |of: &f64| *of >= 50.0 && *of < 100.0;
+    let share = percent.filter(is_between).map(|of| of / 100.0);
+    share.ok_or_else(|| "write a percentage from 50 to below 100".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_claim_is_read_and_has_its_duration() {
+        assert_eq!(threshold("latency > 100us"), Ok(Nanos(100_000)));
+        assert!(threshold("max > 1us").is_err() && threshold("latency < 1us").is_err());
+        assert_eq!(every("1/hour"), Ok(Nanos::from_secs(3_600)));
+        assert_eq!(every("2/30min"), Ok(Nanos::from_secs(900)));
+        assert!(every("0/hour").is_err() && every("hour").is_err() && every("1/x").is_err());
+        assert_eq!(confidence("99 %"), Ok(0.99));
+        assert!(confidence("100").is_err() && confidence("5").is_err());
+        let args = ExclusionArgs {
+            exclude: Some(Nanos(100_000)),
+            rate: Nanos::from_secs(3_600),
+            confidence: 0.95,
+            dry_run: true,
+        };
+        // Three hours, by the rule of three.
+        assert_eq!(args.needed(), Some(Nanos::from_secs(10_785)));
+        let asked = args.asked().expect("a claim");
+        let text = forecast(&asked, 4);
+        assert!(
+            text.contains("each of 4 CPUs must be measured for 2 h 59 min without one"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn a_short_run_says_what_it_excludes() {
+        let asked = Exclusion {
+            threshold: Nanos(100_000),
+            every: Nanos::from_secs(3_600),
+            confidence: 0.95,
+        };
+        let time = Nanos::from_secs(3_600);
+        let (word, every) = asked.of(time, 0, 0);
+        let one = SeriesExclusion {
+            series: "main/timer/cpu0".to_owned(),
+            time,
+            samples: 0,
+            episodes: 0,
+            lost: 0,
+            word,
+            every,
+            needed: asked.needed(0),
+            by_model: None,
+        };
+        let text = words(&asked, &[one]);
+        let expected = "  main/timer/cpu0: not yet: 2 h 59 min in all would do; none above 100 us \
+                        in 1 h 00 min: with 95 % confidence no more than one in 20 min 01 s";
+        assert!(text.contains(expected), "{text}");
+    }
+}
