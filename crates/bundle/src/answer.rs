@@ -5,6 +5,12 @@ use serde::{Deserialize, Serialize};
 /// The verdict, the figure that decided it, what delayed it, and what to do.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Answer {
+    /// Regression, noise, or undecided, with the reason; absent without a baseline.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub baseline: Option<String>,
+    /// A bound that the runs of the baseline bear, and what it promises.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bound: Option<String>,
     /// The verdict in one sentence, with its reason and place.
     pub verdict: String,
     /// The figure that decided it, or the most significant one without requirements; `null` if

@@ -93,6 +93,119 @@ pub struct HeldAgainst {
     /// too few runs or no step would be.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub smallest: Option<SmallestStep>,
+    /// Regression or noise; absent if not judged, and in older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub answer: Option<NoiseAnswer>,
+    /// A bound for the requested figure of the first series, by these runs and this one; absent of
+    /// one run, and if the figure is worse.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bound: Option<ProposedBound>,
+}
+
+/// A requirement that runs like those before violate with a stated probability.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct ProposedBound {
+    /// `phase/measure`.
+    pub place: String,
+    /// As in `require`: `p99 < 43.1us`.
+    pub require: String,
+    /// Whether the figure is the requested one of its series.
+    #[serde(default)]
+    pub is_main: bool,
+    /// Whether the figure is worse now: the bound is by the runs before.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub before_change: bool,
+    /// The runs that bear it.
+    pub runs: u64,
+    /// The highest probability that one more run like them violates it.
+    pub false_alarms: f64,
+    /// The model that this rests on; absent if it needs none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<BoundModel>,
+    /// The number of runs that could bear the rate that was asked, if these cannot.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub needed: Option<u64>,
+    /// For a time, the share of cases in which one of three runs that are 30 % worse violates it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub noticed: Option<f64>,
+    /// The factor by which three runs must be worse for that in 98 %; absent with too few runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub surely: Option<f64>,
+}
+
+/// A model of how a figure differs from run to run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum BoundModel {
+    /// Its logarithm is normally distributed; the bound is the upper 95 % limit.
+    LogNormal,
+}
+
+/// Whether the newest run is a regression, noise, or neither.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum NoiseWord {
+    Regression,
+    Noise,
+    /// Further runs decide.
+    Open,
+}
+
+/// The one answer about the newest run, by the figure that decides it.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct NoiseAnswer {
+    pub word: NoiseWord,
+    pub figure: String,
+    /// The distance from the runs before: a factor for times, else a difference.
+    pub by: f64,
+    /// Whether it is a time.
+    pub is_time: bool,
+    /// Whether `by` of a time is a difference in ns, as no ratio to 0 exists.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_difference: bool,
+    /// When the first run of a new level began, and its commit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<jiff::Timestamp>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
+    /// The probability of as much evidence if nothing changed, over all figures.
+    pub p: Option<f64>,
+    /// Nine in ten of the runs before are this near to their median: a share of it for times, else
+    /// a difference.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spread: Option<f64>,
+    /// The runs before.
+    pub runs: u64,
+    /// Those at least as high, if it is noise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub as_high: Option<u64>,
+    /// Whether it is below all runs before.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_lowest: bool,
+    /// The number of further runs like it that decide; absent if even 30 do not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub more: Option<u64>,
+}
+
+impl NoiseAnswer {
+    /// An answer that has only its word.
+    pub fn of(word: NoiseWord) -> NoiseAnswer {
+        NoiseAnswer {
+            word,
+            figure: String::new(),
+            by: 0.0,
+            is_time: false,
+            is_difference: false,
+            since: None,
+            commit: None,
+            p: None,
+            spread: None,
+            runs: 0,
+            as_high: None,
+            is_lowest: false,
+            more: None,
+        }
+    }
 }
 
 /// The default of flags that older versions did not write.
@@ -184,6 +297,9 @@ pub struct TrendHistory {
     pub runs: Vec<TrendRun>,
     /// Each figure of the newest run.
     pub figures: Vec<TrendFigure>,
+    /// The bounds of `--propose`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub proposed: Vec<ProposedBound>,
 }
 
 /// A run.

@@ -41,6 +41,9 @@ pub struct Comparison {
 /// The answer, which a user reads first.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct ComparisonAnswer {
+    /// Regression, noise, or neither; absent with other than two sides.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub noise: Option<String>,
     /// The verdict in one sentence, with its reason and place.
     pub verdict: String,
     /// The most significant difference in one sentence; `null` if nothing is compared.

@@ -30,7 +30,8 @@ impl NamedSeries {
         }
     }
 
-    fn from_word(word: &str) -> Option<NamedSeries> {
+    /// The series of a program's thread or of a CPU with this name.
+    pub fn from_word(word: &str) -> Option<NamedSeries> {
         let entry = || EntrySeries::from_word(word).map(NamedSeries::Entry);
         SeriesKind::from_word(word).map(NamedSeries::Cycle).or_else(entry)
     }

@@ -2,6 +2,8 @@
 
 use crate::load;
 use crate::problem::Problems;
+use crate::text::quoted;
+use punctual_core::{BoundComparison, SeriesRequirement};
 use std::path::Path;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -28,6 +30,90 @@ pub fn apply(path: &Path, bytes: &[u8], overrides: &[Override]) -> Result<Vec<u8
     Ok(text.into_bytes())
 }
 
+/// A file with these requirements added to its measures, by their names. One on the same figure is
+/// replaced; everything else stays as it is.
+///
+/// # Errors
+/// As [`apply`]; or no measure has the name.
+pub fn require(
+    path: &Path,
+    bytes: &[u8],
+    requirements: &[(String, String)],
+) -> Result<Vec<u8>, OverrideError> {
+    if path.extension().is_some_and(|ending| ending == "cfg") {
+        return Err(OverrideError::NotToml);
+    }
+    let source = load::text(path, bytes).map_err(OverrideError::NotText)?;
+    let mut text = source.text.clone();
+    for (measure, requirement) in requirements {
+        text = required(&text, measure, requirement)?;
+    }
+    Ok(text.into_bytes())
+}
+
+fn required(text: &str, measure: &str, requirement: &str) -> Result<String, OverrideError> {
+    let (document, _) = DeTable::parse_recoverable(text);
+    let measures = measures(&document);
+    let table = named(&measures, measure)
+        .ok_or_else(|| OverrideError::NoSuchMeasure(measure.to_owned()))?;
+    let about = |text: &str| -> Option<SeriesRequirement> { text.parse().ok() };
+    let is_same = |other: &SeriesRequirement, new: &SeriesRequirement| {
+        let of = |one: &SeriesRequirement| {
+            (one.thread.clone(), one.kind, one.requirement.metric, one.requirement.comparison)
+        };
+        let (other, new) = (of(other), of(new));
+        let is_bound = |of| matches!(of, BoundComparison::Less | BoundComparison::LessOrEqual);
+        (&other.0, other.1, other.2) == (&new.0, new.1, new.2) && is_bound(other.3)
+    };
+    let new = about(requirement);
+    let old = table.get("require").map(Spanned::get_ref);
+    let stated: Vec<String> = match old {
+        Some(DeValue::Array(all)) => {
+            let texts = all.iter().filter_map(|one| one.get_ref().as_str().map(str::to_owned));
+            texts.collect()
+        }
+        Some(DeValue::String(one)) => vec![one.to_string()],
+        _ => Vec::new(),
+    };
+    let stays = |text: &String| match about(text).zip(new.as_ref()) {
+        Some((other, new)) => !is_same(&other, new),
+        None => true,
+    };
+    let all = stated.into_iter().filter(stays).chain([requirement.to_owned()]);
+    let all: Vec<String> = all.map(|one| quoted(&one)).collect();
+    let value = format!("[{}]", all.join(", "));
+    let (place, new) = edit(table, "require", &value).ok_or(OverrideError::NoMeasure)?;
+    let mut text = text.to_owned();
+    text.replace_range(place, &new);
+    Ok(text)
+}
+
+/// The measure with this name; one without a name is called by its kind, and a second one of it by
+/// its number.
+fn named<'t, 'd>(measures: &[&'t DeTable<'d>], name: &str) -> Option<&'t DeTable<'d>> {
+    let word = |table: &DeTable<'_>, key: &str| -> Option<String> {
+        table.get(key).and_then(|value| value.get_ref().as_str()).map(str::to_owned)
+    };
+    if let Some(table) = measures.iter().find(|one| word(one, "name").as_deref() == Some(name)) {
+        return Some(*table);
+    }
+    let unnamed = |one: &&&DeTable<'_>| word(one, "name").is_none();
+    let of_kind = |one: &&&DeTable<'_>| word(one, "kind").as_deref() == Some(name);
+    let all: Vec<&&DeTable<'_>> = measures.iter().filter(unnamed).filter(of_kind).collect();
+    match (all.as_slice(), measures) {
+        ([first, ..], _) => Some(**first),
+        // The series of a program are called by its threads.
+        ([], [only]) if word(only, "kind").as_deref() == Some("program") => Some(*only),
+        _ => None,
+    }
+}
+
+fn measures<'t, 'd>(document: &'t Spanned<DeTable<'d>>) -> Vec<&'t DeTable<'d>> {
+    let found = document.get_ref().get("measure").map(Spanned::get_ref);
+    let all = found.and_then(DeValue::as_array).into_iter().flatten();
+    all.filter_map(|one| one.get_ref().as_table()).collect()
+}
+
 /// Why keys cannot be set.
 #[derive(Debug, thiserror::Error)]
 pub enum OverrideError {
@@ -40,6 +126,9 @@ pub enum OverrideError {
     /// It has no measure.
     #[error("there is no `[[measure]]` whose keys could be set")]
     NoMeasure,
+    /// No measure has this name.
+    #[error("no `[[measure]]` has the name {}: give the measure one", quoted(.0))]
+    NoSuchMeasure(String),
     /// It is not UTF-8, or too large.
     #[error("{0}")]
     NotText(Problems),
@@ -127,6 +216,29 @@ mod tests {
         assert_eq!(text.matches("period = \"200us\"").count(), 2, "{text}");
         assert!(!text.contains("1ms") && text.contains("# one"), "{text}");
         assert!(toml::from_str::<toml::Table>(&text).is_ok(), "{text}");
+    }
+
+    #[test]
+    fn requirements_are_added_to_the_measure_with_their_name() {
+        let file = "# kept\n[[measure]]\nname = \"servo\" # why\nkind = \"timer\"\nrequire = \
+                    [\"p99 < 9us\", \"max < 1ms\"]\n[[measure]]\nkind = \"syscall\"\n";
+        let write = |all: &[(&str, &str)]| {
+            let all: Vec<(String, String)> =
+                all.iter().map(|(of, text)| ((*of).to_owned(), (*text).to_owned())).collect();
+            require(Path::new("x.toml"), file.as_bytes(), &all)
+        };
+        let both = [("servo", "p99 < 43.1us"), ("syscall", "skipped <= 0"), ("servo", "p50 < 5us")];
+        let text = String::from_utf8(write(&both).unwrap()).unwrap();
+        let expected = file
+            .replace(
+                "[\"p99 < 9us\", \"max < 1ms\"]",
+                "[\"max < 1ms\", \"p99 < 43.1us\", \"p50 < \
+                     5us\"]",
+            )
+            .replace("\"syscall\"", "\"syscall\"\nrequire = [\"skipped <= 0\"]");
+        assert_eq!(text, expected);
+        let wrong = write(&[("motor", "p99 < 1us")]).unwrap_err().to_string();
+        assert!(wrong.contains("motor"), "{wrong}");
     }
 
     #[test]

@@ -69,6 +69,21 @@ fn a_saved_comparison_is_shown_unchanged() {
 }
 
 #[test]
+fn a_report_as_markdown_is_one_screen() {
+    let place = Place::with("");
+    let good = fixture("good");
+    let text = printed(&place, &["report", &good, "--format", "markdown"]);
+    assert!(text.lines().count() < 40 && text.starts_with("### "), "{text}");
+    let [bold] = text.lines().filter(|line| line.starts_with("**")).collect::<Vec<_>>()[..] else {
+        panic!("{text}")
+    };
+    let shown = printed(&place, &["show", &good]);
+    let verdict = shown.lines().find_map(|line| line.strip_prefix("verdict")).expect("a verdict");
+    assert!(bold.contains(verdict.trim().split([':', ' ']).nth(1).unwrap_or_default()), "{bold}");
+    assert!(text.contains("| series |") && text.contains("| --- |"), "{text}");
+}
+
+#[test]
 fn unknown_json_is_refused() {
     let place = Place::with("");
     place.write("x.json", b"{\"schema\": \"another\"}");

@@ -142,7 +142,12 @@ fn no_option_of_the_commands_that_read_bundles_is_ignored() {
         "report",
         &["-o", "-"],
         &bundles,
-        &[&["--output", "other"], &["--pair", PAIR], &["--limit", LIMIT]],
+        &[
+            &["--output", "other"],
+            &["--pair", PAIR],
+            &["--limit", LIMIT],
+            &["--format", "markdown"],
+        ],
     );
     check(
         "export",

@@ -102,6 +102,41 @@ fn since_and_accepted_runs_limit_a_history() {
     assert_eq!((&held["runs"], &held["worse"]), (&json!(0), &json!([])), "{held:#}");
 }
 
+/// The proposed lines are requirements of the experiment that they are put into.
+#[test]
+fn proposed_bounds_can_be_put_into_the_experiment() {
+    let file = "# a gate\n[[measure]]\nname = \"servo\"\nkind = \"timer\"\nduration = \"1s\"\n\
+                require = [\"p99 < 1us\", \"max < 1ms\"]\n";
+    let place = Place::with(file);
+    history(place.path());
+    let shown = place.line("trend history --propose");
+    let out = String::from_utf8_lossy(&shown.stdout).into_owned();
+    let one_line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let line = out.lines().find(|line| line.trim().starts_with("require = "));
+    let line = line.unwrap_or_else(|| panic!("{out}")).trim();
+    let table: toml::Table = line.parse().unwrap_or_else(|why| panic!("{line}: {why}"));
+    let stated: Vec<&str> =
+        table["require"].as_array().unwrap().iter().filter_map(|one| one.as_str()).collect();
+    assert_eq!(stated, ["p50 < 5.01us", "p99 < 43.1us", "skipped <= 0"]);
+    for one in stated {
+        one.parse::<punctual_core::SeriesRequirement>().unwrap_or_else(|why| panic!("{why}"));
+    }
+    // p99 is worse now: the 30 runs before bear the bound.
+    let all = one_line(&out);
+    assert!(all.contains("in 31 runs like the 30 before it became worse"), "{out}");
+    assert!(all.contains("in 39 runs like these 38"), "{out}");
+    let rare = one_line(&text(&place.line("trend history --propose --false-alarms 1/1000")));
+    assert!(rare.contains("30 runs cannot bear 1 in 1,000; 999 can"), "{rare}");
+    let name = "experiment.toml";
+    let written = place.punctual(&["trend", "history", "--propose", "--write", name]);
+    assert_eq!(written.status.code(), Some(0), "{}", text(&written));
+    let now = std::fs::read_to_string(place.path().join(name)).unwrap();
+    let require = "[\"max < 1ms\", \"p50 < 5.01us\", \"p99 < 43.1us\", \"skipped <= 0\"]";
+    assert_eq!(now, file.replace("[\"p99 < 1us\", \"max < 1ms\"]", require));
+    let plan = place.punctual(&["run", name, "--plan"]);
+    assert!(text(&plan).contains("max < 1ms, p50 < 5010ns, p99 < 43100ns, skipped <= 0"));
+}
+
 #[test]
 fn missing_and_empty_histories_are_reported() {
     let place = Place::with("");

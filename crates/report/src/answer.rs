@@ -5,6 +5,7 @@ use crate::format::{count, counted, micros, percent, plain};
 use crate::remedies::{self, Rules};
 use crate::sentence::{self, listed};
 use crate::tables::figures::is_max_not_ended;
+use crate::verdict::baseline::{of_bound, one_line};
 use crate::verdict::of_reason;
 use punctual_bundle::answer::{Answer, AnsweredDelay, DecidingFigure, Delays};
 use punctual_bundle::exact::ExplainedExactSample;
@@ -61,6 +62,8 @@ pub fn of(summary: &Summary, evidence: &AnswerEvidence, rules: &Rules) -> Answer
     // A replay explains every instruction: it takes precedence over events.
     let by_instruction = evidence.replayed.as_ref().map(sentence::exact::delays);
     Answer {
+        baseline: summary.baseline.as_ref().and_then(one_line),
+        bound: summary.baseline.as_ref().and_then(|held| held.bound.as_ref()).map(of_bound),
         verdict: verdict(summary, deciding.as_ref()),
         figure: deciding.as_ref().map(|of| figure(summary, of)),
         delayed_by: by_instruction.or_else(|| {

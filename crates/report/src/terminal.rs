@@ -12,6 +12,7 @@ mod figures;
 mod findings;
 mod live;
 mod long_plot;
+mod markdown;
 mod notes;
 mod occupancy;
 mod paint;
@@ -41,8 +42,8 @@ pub use sections::sections;
 pub use watched::{RunState, watched};
 pub use worst_explained::worst_explained;
 
+use crate::tables;
 use crate::tables::figures::named;
-use crate::tables::requirements::{RequirementRow, grouped};
 use punctual_bundle::summary::{PublishedSummary, Summary};
 use punctual_bundle::{Calibration, Timebase};
 use punctual_core::Fact;
@@ -150,13 +151,8 @@ pub fn calibration(calibration: &Fact<Calibration>, options: &ShowOptions) -> St
 }
 
 fn requirements(out: &mut paint::TextPage, summary: &Summary) {
-    let all = named(summary).flat_map(|(name, series)| {
-        let stated = move |result| RequirementRow { series: name.clone(), result };
-        series.requirements.iter().map(stated)
-    });
-    let all: Vec<RequirementRow<'_>> = all.collect();
-    if !all.is_empty() {
-        table::section(out, &grouped(&all));
+    if let Some(all) = tables::requirements::of(summary).unless_empty() {
+        table::section(out, &all);
     }
 }
 

@@ -21,6 +21,8 @@ mod changes;
 mod effect;
 mod leap;
 mod levels;
+mod noise;
+mod propose;
 mod runs;
 mod scan;
 mod simulated;
@@ -31,11 +33,12 @@ pub(crate) use effect::smallest_step;
 pub use effect::{LevelShift, shift};
 pub use leap::{Leap, needed};
 pub use levels::{FigureLevel, levels};
-pub use runs::{changed, figures, hold, kept};
+pub use runs::{changed, figures, hold, kept, proposed};
 pub use simulated::{
-    Followed, Quiet, SimulatedMachine, SimulatedNoise, SimulationResult, follow, quiet, simulate,
+    BoundRates, Followed, Quiet, SimulatedMachine, SimulatedNoise, SimulationResult, bounds,
+    follow, quiet, simulate,
 };
-pub use trend::trend;
+pub use trend::{ProposedRate, trend};
 
 use crate::Random;
 use scan::Scored;

@@ -10,6 +10,7 @@ use punctual_core::{Fact, Nanos, hex};
 use punctual_host::environment::Environment;
 use punctual_session::end::EarlierRuns;
 use punctual_session::exit::Failure;
+use punctual_stats::baseline::ProposedRate;
 use punctual_stats::{baseline, summarize};
 use sha2::{Digest, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
@@ -141,8 +142,12 @@ impl Baseline {
 }
 
 /// The trend of all histories of a directory; with `since`, only of runs that began within this
-/// time before now.
-pub fn trend(baseline: &Baseline, since: Option<Nanos>) -> Result<TrendDocument, Failure> {
+/// time before now; with `propose`, with bounds.
+pub fn trend(
+    baseline: &Baseline,
+    since: Option<Nanos>,
+    propose: Option<ProposedRate>,
+) -> Result<TrendDocument, Failure> {
     let mut document =
         TrendDocument { schema: TREND.to_owned(), histories: Vec::new(), left_out: Vec::new() };
     let now = jiff::Timestamp::now().as_nanosecond();
@@ -151,7 +156,7 @@ pub fn trend(baseline: &Baseline, since: Option<Nanos>) -> Result<TrendDocument,
         history.newest_version();
         let begin = since.map_or(i128::MIN, |since| now - i128::from(since.ns()));
         let from = history.runs.partition_point(|run| run.created.as_nanosecond() < begin);
-        document.histories.extend(punctual_stats::baseline::trend(&history.runs, from));
+        document.histories.extend(punctual_stats::baseline::trend(&history.runs, from, propose));
     }
     Ok(document)
 }

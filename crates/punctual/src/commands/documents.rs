@@ -108,6 +108,18 @@ impl PlacedDocument {
         }
     }
 
+    /// The document in one screen of Markdown.
+    pub fn markdown(&self) -> String {
+        let place = self.place.display().to_string();
+        let document = match &self.content {
+            DocumentContent::Lab(lab) => report::lab(lab, &place, &[]),
+            DocumentContent::Search(found) => report::hunt(found, &place),
+            DocumentContent::Tuning(found) => report::tune(found, &place),
+            DocumentContent::Comparison(found) => report::comparison(found),
+        };
+        document.markdown()
+    }
+
     /// The document's page, and the page's default path. `file`: another path.
     ///
     /// # Errors

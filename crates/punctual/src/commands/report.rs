@@ -2,11 +2,11 @@
 
 use super::bundle::{open_checked, or_newest};
 use super::bundle_page::{IntervalArgs, render};
-use super::documents;
+use super::{answer, documents};
 use crate::exit::{Ending, Exit, Failure};
 use crate::output;
 use punctual_bundle::{Bundle, Member};
-use punctual_report::html;
+use punctual_report::{document, html};
 use punctual_session::messages::shown;
 use std::path::{Path, PathBuf};
 
@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  punctual report punctual-quickstart-20261103-141500\n  \
                         punctual report standard/ rt/ -o comparison.html\n  punctual report \
+                        BUNDLE --format markdown\n  punctual report \
                         BUNDLE --limit 'request->reply < 500us'\n\nThe page works offline in any \
                         browser and loads nothing from the network.")]
 pub struct ReportArgs {
@@ -25,6 +26,10 @@ pub struct ReportArgs {
     /// them; next to a comparison]
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// The format: html, or markdown, the answer and the figures in one screen, for a comment or a
+    /// summary in CI, to standard output unless --output is given
+    #[arg(long, value_enum, default_value_t, conflicts_with_all = ["pair", "limit"])]
+    format: ReportFormat,
     /// Also show this interval of a recording, written as for `punctual pairs`: `A->B`
     #[arg(long, value_name = "PAIR")]
     pair: Vec<String>,
@@ -33,8 +38,19 @@ pub struct ReportArgs {
     limit: Vec<String>,
 }
 
+/// The format of the page.
+#[derive(clap::ValueEnum, Clone, Copy, PartialEq, Eq, Default)]
+enum ReportFormat {
+    #[default]
+    Html,
+    Markdown,
+}
+
 /// Opens the bundles, writes the page and prints its path.
 pub fn run(args: ReportArgs) -> Ending {
+    if args.format == ReportFormat::Markdown {
+        return markdown(or_newest(args.bundles)?, args.output.as_deref());
+    }
     if !html::BUILT {
         return Err(Failure::refused(html::WITHOUT_PAGES));
     }
@@ -56,6 +72,22 @@ pub fn run(args: ReportArgs) -> Ending {
     let intervals = IntervalArgs { pairs: args.pair, limits: args.limit };
     let page = render(&bundles, &intervals)?;
     write_or_print(args.output.as_deref(), &bundles[0].member("report.html"), &page)
+}
+
+fn markdown(places: Vec<PathBuf>, file: Option<&Path>) -> Ending {
+    let mut texts = Vec::new();
+    for place in &places {
+        texts.push(match documents::at(place)? {
+            Some(document) => document.markdown(),
+            None => document::run(&answer::summarize(&open_checked(place)?)).markdown(),
+        });
+    }
+    let text = texts.join("\n");
+    match file.filter(|file| *file != Path::new("-")) {
+        Some(file) => output::write_to(Some(file), text.as_bytes())?,
+        None => output::print(&text)?,
+    }
+    Ok(Exit::Done)
 }
 
 fn write_or_print(file: Option<&Path>, member: &Member, page: &str) -> Ending {

@@ -4,11 +4,16 @@ use super::beside::check_report;
 use super::bundle::show_options;
 use crate::exit::{Ending, Exit, Failure, Outputs};
 use crate::output;
+use punctual_bundle::Member;
+use punctual_bundle::baseline::{TrendDocument, TrendHistory};
 use punctual_core::Nanos;
+use punctual_core::format::counted;
+use punctual_plan::{LoadOptions, overrides};
 use punctual_report::{document, openmetrics};
 use punctual_session::messages::shown;
+use punctual_stats::baseline::ProposedRate;
 use punctual_study::baseline::{Baseline, trend};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Show where figures changed over the runs that --baseline keeps
 #[derive(clap::Args)]
@@ -26,6 +31,15 @@ pub struct TrendArgs {
     /// after it alone
     #[arg(long, conflicts_with_all = ["since", "json", "report", "metrics"])]
     accept: bool,
+    /// Propose a bound for each figure, as a `require` line, with its rate of false alarms
+    #[arg(long)]
+    propose: bool,
+    /// The rate of false alarms of each bound, as 1/1000 [default: the rarest that the runs bear]
+    #[arg(long, value_name = "RATE", value_parser = rate, requires = "propose")]
+    false_alarms: Option<f64>,
+    /// Put the proposed bounds into this experiment file
+    #[arg(long, value_name = "EXPERIMENT", requires = "propose")]
+    write: Option<PathBuf>,
     /// Write a page: each figure over the runs, with its changes
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
@@ -53,7 +67,9 @@ pub fn run(args: TrendArgs) -> Ending {
         return Ok(Exit::Done);
     }
     check_report(args.report.as_deref())?;
-    let found = trend(&baseline, args.since)?;
+    let propose = args.propose.then_some(ProposedRate(args.false_alarms));
+    let found = trend(&baseline, args.since, propose)?;
+    let written = args.write.as_deref().map(|file| write_bounds(file, &found)).transpose()?;
     let document = document::trend(&found, &shown(&args.directory));
     let mut outputs = Outputs::default();
     if let Some(file) = &args.report {
@@ -70,5 +86,41 @@ pub fn run(args: TrendArgs) -> Ending {
     } else {
         output::print(&document.terminal(&show_options()))
     });
+    outputs.add(written.filter(|_| !args.json).map_or(Ok(()), |text| output::print(&text)));
     outputs.end(Exit::Done)
+}
+
+/// A share, as `1/1000` or `0.001`.
+fn rate(text: &str) -> Result<f64, String> {
+    let (one, of) = text.split_once('/').unwrap_or((text, "1"));
+    let number = |text: &str| text.trim().parse::<f64>().ok();
+    let rate = number(one).zip(number(of)).map(|(one, of)| one / of);
+    let is_share = |rate: &f64| *rate > 0.0 && *rate < 1.0;
+    rate.filter(is_share).ok_or_else(|| "write a share below 1, as 1/1000".to_owned())
+}
+
+/// Puts the bounds of the only history into an experiment, and says so.
+fn write_bounds(file: &Path, found: &TrendDocument) -> Result<String, Failure> {
+    let with_bounds: Vec<&TrendHistory> =
+        found.histories.iter().filter(|one| !one.proposed.is_empty()).collect();
+    let [history] = with_bounds.as_slice() else {
+        return Err(Failure::refused(match with_bounds.len() {
+            0 => "--write: no history has two runs, and one run bears no bound".to_owned(),
+            number => format!(
+                "--write: there are {number} histories: name the directory of one experiment alone"
+            ),
+        }));
+    };
+    let bytes = std::fs::read(file)
+        .map_err(|why| Failure::refused(format!("cannot read {}: {why}", shown(file))))?;
+    let measure = |place: &str| place.split_once('/').map_or(place, |(_, own)| own).to_owned();
+    let bounds = history.proposed.iter();
+    let bounds: Vec<_> = bounds.map(|one| (measure(&one.place), one.require.clone())).collect();
+    let text = overrides::require(file, &bytes, &bounds).map_err(Failure::refused)?;
+    punctual_plan::load(file, &text, &LoadOptions::default()).map_err(Failure::refused)?;
+    let place = file.parent().filter(|of| !of.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let name = file.file_name().unwrap_or(file.as_os_str());
+    Member::root(place).join(name).replace(&text).map_err(Failure::failed)?;
+    let number = counted(bounds.len() as u64, "bound");
+    Ok(format!("\n{number} put into {}: its next run begins a new history\n", shown(file)))
 }

@@ -3,7 +3,7 @@
 use super::alone;
 use crate::packaged::{lacks, program, python_with, repository, run};
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::MutexGuard;
 
@@ -57,6 +57,11 @@ impl Runner {
 
     /// Runs the script for an experiment; returns its exit code. Earlier files are removed.
     fn run(&self, requirement: &str, shell: &[&str]) -> i32 {
+        self.run_with(requirement, shell, "")
+    }
+
+    /// The same with a directory of earlier runs, outside of the runner's own.
+    fn run_with(&self, requirement: &str, shell: &[&str], baseline: &str) -> i32 {
         for entry in fs::read_dir(self.directory.path()).expect("ours") {
             let path = entry.expect("ours").path();
             let gone =
@@ -83,6 +88,9 @@ impl Runner {
             .env("EXPERIMENT", "latency.toml")
             .env("OUTPUT", "the result")
             .env("TARGET", "")
+            .env("BASELINE", baseline)
+            .env_remove("GITHUB_SHA")
+            .env("CI_COMMIT_SHA", "c31")
             .env("GITHUB_OUTPUT", self.path("outputs"))
             .env("GITHUB_STEP_SUMMARY", self.path("summary"))
             .output()
@@ -100,7 +108,7 @@ const BASH: [&str; 6] = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c
 #[test]
 fn the_action_ends_with_the_exit_code_of_the_run() {
     let test = "the_action_ends_with_the_exit_code_of_the_run";
-    let path = ["runs", "steps", "0", "run"];
+    let path = ["runs", "steps", "1", "run"];
     let Some(runner) = Runner::new(test, "github/action.yml", &path) else { return };
     for (requirement, code) in EXPERIMENTS {
         assert_eq!(runner.run(requirement, &BASH), code, "{requirement}");
@@ -110,6 +118,79 @@ fn the_action_ends_with_the_exit_code_of_the_run() {
         assert_eq!(runner.text("the result.xml").contains("<testcase"), is_measured);
         assert_eq!(runner.text("summary").contains("short"), is_measured);
     }
+}
+
+/// Fourteen runs that this machine might have made; then one much worse than all of them, twice.
+#[test]
+fn a_regression_fails_each_template_and_is_its_first_line() {
+    let test = "a_regression_fails_each_template_and_is_its_first_line";
+    let templates: [(&str, &[&str], &str, [&str; 2]); 3] = [
+        ("github/action.yml", &["runs", "steps", "1", "run"], "summary", ["0", "3"]),
+        ("gitlab.yml", &[".punctual", "script", "0"], "the result.md", ["0", "3"]),
+        ("lava.yaml", &["run", "steps", "0"], "cases", ["0", "0"]),
+    ];
+    for (file, path, summary, codes) in templates {
+        let Some(runner) = Runner::new(test, file, path) else { return };
+        let history = tempfile::tempdir().expect("a directory");
+        let baseline = history.path().display().to_string();
+        let run = |requirement: &str| runner.run_with(requirement, &BASH, &baseline).to_string();
+        // The first run makes the place and the form of the records; the others are copies of it.
+        assert_eq!(run("require = [\"min < 100s\"]"), "0", "{file}");
+        let first = records(history.path());
+        let [first] = &first[..] else { panic!("{first:?}") };
+        let text = fs::read_to_string(first).expect("a record");
+        let mut record: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+        for number in 0..14_u32 {
+            // All figures an hour: what this machine measures is below them; then a nanosecond.
+            for figure in record["figures"].as_array_mut().expect("figures") {
+                let spread = f64::from(number * 17 % 31);
+                let is_time = figure["is_time"] == true;
+                figure["value"] = if is_time { 3.6e12 + spread } else { 1e9 }.into();
+            }
+            record["created"] = format!("2020-01-{:02}T08:00:00Z", number + 1).into();
+            record["commit"] = format!("c{number}").into();
+            let copy = first.with_file_name(format!("{number:02}.json"));
+            fs::write(copy, record.to_string()).expect("written");
+        }
+        fs::remove_file(first).expect("ours");
+        assert_eq!(run("require = [\"min < 100s\"]"), codes[0], "{file}");
+        let line = |text: &str| {
+            let bold = text.lines().find(|line| line.starts_with("**"));
+            bold.map(str::to_owned).unwrap_or_default()
+        };
+        if summary != "cases" {
+            let good = line(&runner.text(summary));
+            assert!(good.starts_with("**no regression: "), "{file}: {good}");
+        }
+        // The same history with figures that no run can be below.
+        for place in records(history.path()) {
+            let text = fs::read_to_string(&place).expect("a record");
+            let mut record: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+            for figure in record["figures"].as_array_mut().expect("figures") {
+                let is_time = figure["is_time"] == true;
+                figure["value"] = if is_time { 1.0 } else { 0.0 }.into();
+            }
+            fs::write(place, record.to_string()).expect("written");
+        }
+        for _ in 0..3 {
+            run("require = [\"min < 100s\"]");
+        }
+        assert_eq!(run("require = [\"min < 100s\"]"), codes[1], "{file}");
+        if summary == "cases" {
+            let cases = runner.text("cases");
+            assert!(cases.contains("baseline") && cases.contains("--result fail"), "{cases}");
+        } else {
+            let bad = line(&runner.text(summary));
+            assert!(bad.starts_with("**regression: "), "{file}: {bad}");
+            assert!(bad.contains(" since c31 (p ") && bad.contains(", not noise"), "{bad}");
+        }
+    }
+}
+
+/// The records below a directory.
+fn records(directory: &Path) -> Vec<PathBuf> {
+    let inside = fs::read_dir(directory).expect("ours").map(|entry| entry.expect("ours").path());
+    inside.flat_map(|path| if path.is_dir() { records(&path) } else { vec![path] }).collect()
 }
 
 #[test]

@@ -47,7 +47,8 @@ fn answer(document: &mut Document, comparison: &Comparison) {
     let verdict = ("verdict", tone, answer.verdict.clone());
     let figure = answer.figure.iter().map(|text| ("figure", Tone::Plain, text.clone()));
     let to_do = answer.to_do.iter().map(|text| ("to do", Tone::Plain, text.clone()));
-    document.add(Section::Answer([verdict].into_iter().chain(figure).chain(to_do).collect()));
+    let noise = answer.noise.iter().map(|text| ("in short", tone, text.clone()));
+    document.add(Section::Answer(noise.chain([verdict]).chain(figure).chain(to_do).collect()));
 }
 
 fn in_words(verdict: VerdictWord) -> &'static str {

@@ -1,14 +1,14 @@
 //! Histories of runs: the verdict on the newest run, and where figures changed.
 
 use super::{Document, Item, Mark, Title};
-use crate::format::counted;
+use crate::format::{count, counted, plain};
 use crate::html::plot::Plot;
 use crate::html::scatter::{Scatter, ScatterLine, ScatterSide};
 use crate::html::text::name;
 use crate::tables::{Face, Tone, trend as tables};
 use crate::verdict::baseline;
 use punctual_bundle::Timebase;
-use punctual_bundle::baseline::{TrendDocument, TrendFigure, TrendHistory};
+use punctual_bundle::baseline::{ProposedBound, TrendDocument, TrendFigure, TrendHistory};
 
 /// Drawings of a history; figures that changed come first.
 const DRAWINGS: usize = 24;
@@ -38,6 +38,7 @@ fn history(document: &mut Document, history: &TrendHistory) {
     for (tone, words) in baseline::newest(&history.held) {
         document.text(tone, words);
     }
+    proposed(document, history);
     document.only(Face::Page, |document| {
         document.text(Tone::Plain, tables::extent(history));
         let (changed, same): (Vec<&TrendFigure>, Vec<&TrendFigure>) =
@@ -55,6 +56,41 @@ fn history(document: &mut Document, history: &TrendHistory) {
     });
     document.table(Title::Heading, tables::levels(history));
     document.only(Face::Page, |document| document.table(Title::Folded, tables::runs(history)));
+}
+
+/// The bounds of `--propose`, as keys of an experiment with what they promise.
+fn proposed(document: &mut Document, history: &TrendHistory) {
+    if history.proposed.is_empty() {
+        return;
+    }
+    let all = history.proposed.iter();
+    let together = all.clone().map(|bound| bound.false_alarms).sum::<f64>();
+    document.heading("proposed bounds".to_owned());
+    let mut places: Vec<&str> = all.map(|bound| bound.place.as_str()).collect();
+    places.dedup();
+    for place in places {
+        let own: Vec<&ProposedBound> =
+            history.proposed.iter().filter(|bound| bound.place == place).collect();
+        let lines: Vec<String> = own.iter().map(|one| quoted(&one.require)).collect();
+        document.text(Tone::Strong, format!("require = [{}]", lines.join(", ")));
+        let items =
+            own.iter().map(|one| Item::new(Mark::None, Tone::Plain, baseline::of_bound(one)));
+        document.list(own.len(), items);
+        document.text(Tone::Faint, format!("of {}", plain(place)));
+    }
+    let of = count((1.0 / together.min(1.0)).floor() as u64);
+    document.text(
+        Tone::Faint,
+        format!(
+            "All together: at most one false alarm in {of} runs. A changed experiment begins a new \
+             history."
+        ),
+    );
+}
+
+/// A text of JSON, which is one of TOML.
+fn quoted(text: &str) -> String {
+    serde_json::Value::from(plain(text)).to_string()
 }
 
 /// A figure over the runs, with its levels; `None` if fewer than two runs have it.

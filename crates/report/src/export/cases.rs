@@ -1,6 +1,7 @@
 //! The results of a run for test systems, the same for all of them: a case for each stated
 //! requirement, and one for each other reason against the verdict.
 
+use crate::verdict::baseline::one_line;
 use crate::verdict::{beside_requirements, of_reason};
 use punctual_bundle::Reason;
 use punctual_bundle::summary::{
@@ -93,6 +94,11 @@ fn of<'a>(reason: &Reason, summary: &'a Summary) -> ExportedCase<'a> {
     let why = match reason {
         Reason::Requirement { why, .. } => why.clone().unwrap_or_default(),
         Reason::NotAsAsked { why, .. } => why.clone(),
+        Reason::Worse(_) | Reason::FewRuns { .. } | Reason::Leap(_) => {
+            let line = summary.baseline.as_ref().and_then(one_line);
+            let all = line.into_iter().chain([of_reason(reason)]);
+            all.collect::<Vec<String>>().join("; ")
+        }
         reason => of_reason(reason),
     };
     let result = match reason {

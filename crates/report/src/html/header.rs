@@ -558,7 +558,9 @@ fn lines_of(answer: &Answer, timebase: &Timebase) -> Vec<(&'static str, String)>
     let time = |ns: f64| format!("{} {unit}", micros_f64(ns));
     let figure = answer.figure.as_ref().map(|of| ("Figure", figure_sentence(of, time)));
     let delays = answer.delayed_by.as_ref().map(|of| ("Delayed by", delays_sentence(of, time)));
-    figure.into_iter().chain(delays).collect()
+    let baseline = answer.baseline.clone().map(|text| ("Baseline", text));
+    let bound = answer.bound.clone().map(|text| ("Bound", text));
+    baseline.into_iter().chain(figure).chain(delays).chain(bound).collect()
 }
 
 /// The verdict as a headline, with the numbers of requirements if there are several.

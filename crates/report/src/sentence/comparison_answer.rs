@@ -18,6 +18,7 @@ pub fn answer_of(comparison: &Comparison) -> ComparisonAnswer {
     let significant: Vec<SideFigure<'_>> =
         figures(comparison).filter(|(_, metric)| is_significant(metric)).collect();
     ComparisonAnswer {
+        noise: noise(comparison, &significant),
         verdict: match comparison.verdict {
             Some(word) => of_gates(comparison, word),
             None => of_differences(comparison, &significant),
@@ -25,6 +26,53 @@ pub fn answer_of(comparison: &Comparison) -> ComparisonAnswer {
         figure: strongest(comparison, &significant),
         to_do: to_do(comparison),
     }
+}
+
+/// Regression, noise, or undecided, of two sides: one line. A single run of each side does
+/// not show how much runs differ, so that a difference between two is no regression yet.
+fn noise(comparison: &Comparison, significant: &[SideFigure<'_>]) -> Option<String> {
+    if comparison.sides.len() != 2 {
+        return None;
+    }
+    let higher: Vec<SideFigure<'_>> = significant
+        .iter()
+        .copied()
+        .filter(|(_, metric)| metric.verdict == Difference::Higher)
+        .collect();
+    let has_runs = |one: &SeriesComparison| one.basis == Basis::Runs;
+    if let Some((one, metric)) = largest(&higher) {
+        let step = step(one, metric)?;
+        let [a, b] = [&one.a, &one.b].map(|side| counted(side.runs as u64, "run"));
+        return Some(match has_runs(one) {
+            true => format!("regression: {step}, not noise: {a} and {b} differ by less"),
+            false => format!(
+                "cannot be told: {step}, but one run of a side does not show how runs differ; five \
+                 of each decide"
+            ),
+        });
+    }
+    if let Some((one, metric)) = largest(significant) {
+        return Some(format!("no regression: {}", step(one, metric)?));
+    }
+    let known: Vec<SideFigure<'_>> =
+        figures(comparison).filter(|(_, metric)| metric.p_adjusted.is_some()).collect();
+    let (one, metric) = largest(&known)?;
+    let what = if has_runs(one) { "these runs do" } else { "one such run does" };
+    Some(format!("noise: {} is within what {what}", step(one, metric)?))
+}
+
+/// `main/timer/cpu0 p99 +31 % (p = 0.0004)`.
+fn step(one: &SeriesComparison, metric: &MetricComparison) -> Option<String> {
+    let by = match metric.relative?.max(-1.0) {
+        by if by >= 9.0 => factor(by + 1.0),
+        by => format!("{:+.0} %", by * 100.0),
+    };
+    let p = metric.p_adjusted.map_or(String::new(), |p| match p {
+        p if p < 0.0001 => " (p < 0.0001)".to_owned(),
+        p if p < 0.00095 => format!(" (p = {p:.4})"),
+        p => format!(" (p = {p:.2})"),
+    });
+    Some(format!("{} {} {by}{p}", plain(&one.partner), plain(&metric.metric)))
 }
 
 fn figures(comparison: &Comparison) -> impl Iterator<Item = SideFigure<'_>> {

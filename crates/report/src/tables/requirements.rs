@@ -1,7 +1,8 @@
 //! The verdict on each requirement.
 
+use super::figures::named;
 use super::{Cell, Column, Face, Table, Tone, Value};
-use punctual_bundle::summary::{RequirementSummary, VerdictWord};
+use punctual_bundle::summary::{RequirementSummary, Summary, VerdictWord};
 use punctual_core::{BoundComparison, Requirement};
 
 const NAME: usize = 40;
@@ -21,9 +22,18 @@ pub fn each(mut all: Vec<RequirementRow<'_>>) -> Table {
     Table::new("stated requirements", columns()).rows(rows).sortable().shown(40, 300)
 }
 
+/// Every requirement of a run, by groups.
+pub(crate) fn of(summary: &Summary) -> Table {
+    let all = named(summary).flat_map(|(name, series)| {
+        let stated = move |result| RequirementRow { series: name.clone(), result };
+        series.requirements.iter().map(stated)
+    });
+    grouped(&all.collect::<Vec<RequirementRow<'_>>>())
+}
+
 /// Open requirements first; one that is met everywhere is one row, with the series closest to its
 /// bound.
-pub fn grouped(all: &[RequirementRow<'_>]) -> Table {
+fn grouped(all: &[RequirementRow<'_>]) -> Table {
     let mut table = Table::new("requirements", columns()).shown(usize::MAX, 300);
     for verdict in
         [VerdictWord::Invalid, VerdictWord::NotMet, VerdictWord::Undecided, VerdictWord::Met]

@@ -27,6 +27,9 @@ pub fn write(out: &mut TextPage, summary: &Summary, answer: &Answer) {
         Some(_) if out.options.ascii => String::new(),
         Some(word) => format!("{} ", verdict_words(word).0),
     };
+    if let Some(text) = &answer.baseline {
+        line(out, "baseline", tone, text);
+    }
     line(out, "verdict", tone, &format!("{mark}{}", answer.verdict));
     let unit = out.unit();
     let time = |out: &TextPage, ns: f64| format!("{} {unit}", out.latency(ns));
@@ -37,6 +40,9 @@ pub fn write(out: &mut TextPage, summary: &Summary, answer: &Answer) {
     if let Some(delays) = &answer.delayed_by {
         let text = delays_sentence(delays, |ns| time(out, ns));
         line(out, "delayed by", Tone::Plain, &text);
+    }
+    if let Some(text) = &answer.bound {
+        line(out, "bound", Tone::Faint, text);
     }
     for (number, text) in answer.to_do.iter().enumerate() {
         line(out, if number == 0 { "to do" } else { "" }, Tone::Plain, text);

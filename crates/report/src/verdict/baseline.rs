@@ -1,12 +1,125 @@
 //! A run compared with earlier ones, in sentences.
 
-use crate::format::counted;
+use crate::format::{count, counted, micros, percent, plain};
 use crate::tables::Tone;
 use crate::tables::trend::{by_words, value_words};
-use punctual_bundle::baseline::{HeldAgainst, LeapingFigure, WorseFigure};
+use punctual_bundle::baseline::{
+    BoundModel, HeldAgainst, LeapingFigure, NoiseAnswer, NoiseWord, ProposedBound, WorseFigure,
+};
+use punctual_core::Nanos;
+
+/// Regression, noise, or undecided: one line, the same in every output. `None` for a
+/// bundle of an older version.
+pub(crate) fn one_line(held: &HeldAgainst) -> Option<String> {
+    if let Some(why) = &held.not_held {
+        return Some(plain(&format!("cannot be told: {why}")));
+    }
+    if held.missing > 0 {
+        return Some(format!("cannot be told: {}", decided_by(Some(held.missing))));
+    }
+    let answer = held.answer.as_ref()?;
+    let NoiseAnswer { figure, runs, .. } = answer;
+    let by = step(answer);
+    let (p, all) = (chance(answer), counted(*runs, "run"));
+    let text = match (answer.word, answer.as_high) {
+        (NoiseWord::Regression, _) => {
+            let date = answer.since.map(|of| of.strftime("%F").to_string());
+            let since = answer.commit.clone().or(date).unwrap_or_default();
+            let spread = answer.spread.map_or(String::new(), |of| {
+                format!(": runs before differ by {}", spread_words(answer, of))
+            });
+            format!("regression: {figure} {by} since {since}{p}, not noise{spread}")
+        }
+        (NoiseWord::Open, _) => {
+            format!("cannot be told: {figure} {by}{p}; {}", decided_by(answer.more))
+        }
+        (NoiseWord::Noise, _) if answer.is_lowest => {
+            format!("no regression: {figure} {by}, below all {all} before")
+        }
+        (NoiseWord::Noise, Some(0)) => format!(
+            "noise: {figure} {by} is within what these runs do: the highest of {}, as one of them \
+             always is",
+            runs.saturating_add(1)
+        ),
+        (NoiseWord::Noise, as_high) => {
+            let of = format!("{} of {all}", as_high.unwrap_or_default());
+            format!("noise: {figure} {by} is within what these runs do: {of} before were as high")
+        }
+    };
+    Some(plain(&text))
+}
+
+/// A proposed bound with what it promises: `p99 < 43.1us: at most one false alarm in 43 runs …`.
+pub(crate) fn of_bound(bound: &ProposedBound) -> String {
+    let ProposedBound { require, runs, false_alarms, .. } = bound;
+    let which = match (bound.before_change, bound.model) {
+        (true, _) => format!("the {runs} before it became worse"),
+        (_, Some(BoundModel::LogNormal)) => {
+            format!("these {runs}, if their logarithms are normal (the upper 95 % limit)")
+        }
+        (false, None) => format!("these {runs}"),
+    };
+    let of = count((1.0 / false_alarms).round() as u64);
+    let needed = bound.needed.map_or(String::new(), |needed| {
+        let rarer = count(needed.saturating_add(1));
+        format!("; {runs} runs cannot bear 1 in {rarer}; {} can", count(needed))
+    });
+    let share = |of: f64| format!("{:.0} %", (of * 100.0).floor());
+    let noticed = bound.noticed.map_or(String::new(), |of| {
+        format!("; a run 30 % worse is noticed within 3 runs in {}", share(of))
+    });
+    let surely = match bound.surely.filter(|_| bound.noticed.is_some_and(|of| of < 0.98)) {
+        Some(by) => format!(" (in 98 %: from {} on)", by_words(by, true, false)),
+        None => String::new(),
+    };
+    plain(&format!(
+        "{require}: at most one false alarm in {of} runs like {which}{needed}{noticed}{surely}"
+    ))
+}
+
+fn decided_by(more: Option<u64>) -> String {
+    match more {
+        Some(1) => "1 more run decides".to_owned(),
+        Some(more) => format!("{} decide", counted(more, "more run")),
+        None => "30 more runs like it would not decide".to_owned(),
+    }
+}
+
+/// `+31 %`, `×12`, or a difference.
+fn step(answer: &NoiseAnswer) -> String {
+    match answer.is_time && !answer.is_difference && answer.by < 10.0 {
+        true => format!("{:+.0} %", (answer.by - 1.0) * 100.0),
+        false => by_words(answer.by, answer.is_time, answer.is_difference),
+    }
+}
+
+fn chance(answer: &NoiseAnswer) -> String {
+    match answer.p {
+        None => String::new(),
+        Some(p) if p < 0.0001 => " (p < 0.0001)".to_owned(),
+        Some(p) if p < 0.00095 => format!(" (p = {p:.4})"),
+        Some(p) if p < 0.0095 => format!(" (p = {p:.3})"),
+        Some(p) => format!(" (p = {p:.2})"),
+    }
+}
+
+fn spread_words(answer: &NoiseAnswer, spread: f64) -> String {
+    match (answer.is_time, answer.is_difference) {
+        (true, false) if spread >= 0.0095 => format!("{:.0} %", spread * 100.0),
+        (true, false) => percent(spread),
+        (true, true) => format!("{} µs", micros(Nanos(spread as i64))),
+        (false, _) => format!("{spread:.0}"),
+    }
+}
 
 /// The verdict on the newest run, one paragraph per statement.
 pub fn newest(held: &HeldAgainst) -> Vec<(Tone, String)> {
+    let rest = in_detail(held);
+    let tone = rest.first().map_or(Tone::Plain, |(tone, _)| *tone);
+    one_line(held).map(|line| (tone, line)).into_iter().chain(rest).collect()
+}
+
+fn in_detail(held: &HeldAgainst) -> Vec<(Tone, String)> {
     let runs = counted(held.runs, "run");
     if let Some(why) = &held.not_held {
         return vec![(Tone::Uncertain, format!("not compared with its baseline: {why}"))];

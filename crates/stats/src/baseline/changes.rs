@@ -87,7 +87,7 @@ impl RunChanges {
     }
 
     /// The figures without the levels that are over.
-    fn masked(&self, figures: &[RunFigures]) -> Vec<RunFigures> {
+    pub(crate) fn masked(&self, figures: &[RunFigures]) -> Vec<RunFigures> {
         let mut figures = figures.to_vec();
         for (place, runs) in &self.over {
             let values = figures.get_mut(*place).and_then(|of| of.values.get_mut(runs.clone()));

@@ -40,12 +40,13 @@ pub fn leaps(figures: &[RunFigures]) -> (Vec<(usize, usize)>, Vec<Leap>) {
 /// The number of consecutive runs that decide after `before` runs, for a figure with this share of
 /// the false alarm rate.
 pub fn needed(before: usize, part: f64) -> usize {
-    let mut chance = 1.0;
-    let as_rare = (1..=MIN_RUNS).find(|newest| {
-        chance *= *newest as f64 / (before + newest) as f64;
-        *newest > 1 && chance <= FALSE_ALARMS * OF_LEAPS * part
-    });
-    as_rare.unwrap_or(MIN_RUNS)
+    let is_rare = |newest: &usize| chance(before, *newest) <= FALSE_ALARMS * OF_LEAPS * part;
+    (2..=MIN_RUNS).find(is_rare).unwrap_or(MIN_RUNS)
+}
+
+/// The probability that the newest of these runs are the highest, in an order that is chance.
+pub fn chance(before: usize, newest: usize) -> f64 {
+    (1..=newest).map(|of| of as f64 / (before + of) as f64).product()
 }
 
 /// The leap of a figure, and the number of consecutive runs with it.

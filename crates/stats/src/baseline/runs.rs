@@ -1,8 +1,11 @@
 //! Converts the records of runs to figures, and the results back.
 
+use super::noise::answer;
+use super::propose::propose;
 use super::{Leap, LevelStep, MIN_RUNS, RunChanges, RunFigures, RunJudgement, smallest_step};
 use punctual_bundle::baseline::{
-    BaselineRun, FoundChange, HeldAgainst, KeptFigure, LeapingFigure, SmallestStep, WorseFigure,
+    BaselineRun, FoundChange, HeldAgainst, KeptFigure, LeapingFigure, ProposedBound, SmallestStep,
+    WorseFigure,
 };
 use punctual_bundle::summary::{SeriesSummary, Summary};
 use std::collections::BTreeMap;
@@ -89,7 +92,8 @@ pub fn hold(before: &[BaselineRun], this: &BaselineRun) -> HeldAgainst {
     let runs: Vec<&BaselineRun> = before.iter().chain([this]).collect();
     let figures = figures(&runs);
     let mut held = HeldAgainst { runs: before.len() as u64, ..HeldAgainst::default() };
-    match changes_before(before, &figures).judge(&figures) {
+    let mut changes = changes_before(before, &figures);
+    match changes.judge(&figures) {
         // Without any figure, no more runs are needed and nothing is met.
         RunJudgement::TooFew(_) => {
             held.missing = (MIN_RUNS.saturating_sub(before.len())).max(1) as u64
@@ -97,8 +101,12 @@ pub fn hold(before: &[BaselineRun], this: &BaselineRun) -> HeldAgainst {
         RunJudgement::Known(known) => {
             held.worse = known.worse.iter().map(|step| worse(&runs, &figures, step)).collect();
             held.leaps = known.leaps.iter().map(|leap| leaping(&figures, leap)).collect();
+            held.answer = answer(&runs, &changes.masked(&figures), &known);
+            let commit = held.answer.iter_mut().filter_map(|of| of.commit.as_mut());
+            commit.for_each(|commit| *commit = short(commit));
         }
     }
+    held.bound = main_bound(&figures, &held);
     if held.missing == 0 {
         held.smallest = figures.iter().position(|figure| figure.is_main).and_then(|place| {
             let RunFigures { name, is_time, .. } = figures[place].clone();
@@ -107,6 +115,28 @@ pub fn hold(before: &[BaselineRun], this: &BaselineRun) -> HeldAgainst {
         });
     }
     held
+}
+
+/// The bounds that a run and those before it, oldest first, bear; `rate` as in [`propose`].
+pub fn proposed(
+    before: &[BaselineRun],
+    this: &BaselineRun,
+    rate: Option<f64>,
+) -> Vec<ProposedBound> {
+    let runs: Vec<&BaselineRun> = before.iter().chain([this]).collect();
+    let figures = figures(&runs);
+    match changes_before(before, &figures).judge(&figures) {
+        RunJudgement::Known(known) => propose(&figures, &known.worse, rate),
+        RunJudgement::TooFew(_) => propose(&figures, &[], rate),
+    }
+}
+
+/// The bound of the requested figure of the first series, unless it is worse.
+fn main_bound(figures: &[RunFigures], held: &HeldAgainst) -> Option<ProposedBound> {
+    let first = figures.iter().find(|figure| figure.is_main)?;
+    let is_worse = held.worse.iter().any(|worse| worse.figure == first.name);
+    let own = std::slice::from_ref(first);
+    propose(own, &[], None).into_iter().next().filter(|_| !is_worse)
 }
 
 /// The changes that the last of these runs left open: from its record if possible, else judged

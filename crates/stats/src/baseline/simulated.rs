@@ -1,8 +1,9 @@
 //! Histories with known truth, for the table of docs/notes/error-rates.md and the tests.
 
-use super::{DETECTION_RUNS, MIN_RUNS, RunChanges, RunFigures, RunJudgement, judge};
+use super::{DETECTION_RUNS, MIN_RUNS, RunChanges, RunFigures, RunJudgement, judge, propose};
 use crate::Random;
 use crate::probability::normal_upper;
+use punctual_core::{Metric, Requirement};
 
 /// The noise of the figures from run to run.
 #[derive(Clone, Debug)]
@@ -172,6 +173,59 @@ pub fn follow(
     total.delays.sort_unstable();
     total.returns.sort_unstable();
     total
+}
+
+/// What proposed bounds state, and what later runs show.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct BoundRates {
+    /// Histories with a bound at the asked rate.
+    pub bounds: usize,
+    /// The mean stated and the true share of later runs beyond the bound.
+    pub stated_alarms: f64,
+    pub alarms: f64,
+    /// The same for three runs that are 30 % worse, of which one is beyond.
+    pub stated_noticed: f64,
+    pub noticed: f64,
+}
+
+/// Histories of `runs` runs, each with a bound of its second figure at this rate, and 20 later runs
+/// as they are, and 18 that are worse.
+pub fn bounds(
+    noise: &SimulatedNoise,
+    runs: usize,
+    rate: Option<f64>,
+    histories: usize,
+    seed: u64,
+) -> BoundRates {
+    let mut random = Random::seeded(seed);
+    let mut rates = BoundRates::default();
+    for _ in 0..histories {
+        let mut rows = SimulatedRows { noise, place: 0, random: &mut random };
+        let values: Vec<f64> = (0..runs).map(|_| rows.next()[1]).collect();
+        let bound = propose::of_values(&values, Metric::Percentile(99.0), rate);
+        let Some(bound) = bound.filter(|bound| bound.needed.is_none()) else { continue };
+        let Ok(stated) = bound.require.parse::<Requirement>() else { continue };
+        let mut exceeds =
+            |factor: f64| !stated.comparison.holds(rows.next()[1] * factor, stated.bound as f64);
+        let alarms = (0..20).filter(|_| exceeds(1.0)).count();
+        let noticed = (0..6).filter(|_| {
+            let three = [(); propose::WITHIN as usize].map(|()| exceeds(propose::WORSE));
+            three.contains(&true)
+        });
+        rates.bounds += 1;
+        rates.stated_alarms += bound.false_alarms;
+        rates.alarms += alarms as f64 / 20.0;
+        rates.stated_noticed += bound.noticed.unwrap_or_default();
+        rates.noticed += noticed.count() as f64 / 6.0;
+    }
+    let of = rates.bounds.max(1) as f64;
+    BoundRates {
+        bounds: rates.bounds,
+        stated_alarms: rates.stated_alarms / of,
+        alarms: rates.alarms / of,
+        stated_noticed: rates.stated_noticed / of,
+        noticed: rates.noticed / of,
+    }
 }
 
 /// The standard deviation of the logarithm of the second figure.

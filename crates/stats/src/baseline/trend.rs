@@ -1,17 +1,28 @@
 //! A whole history in retrospect.
 
 use super::levels::level as level_of;
-use super::{FigureLevel, changed, effect, figures, hold, levels};
+use super::{FigureLevel, changed, effect, figures, hold, levels, proposed};
 use punctual_bundle::baseline::{
     BaselineRun, HeldAgainst, TrendFigure, TrendHistory, TrendLevel, TrendRun,
 };
 
+/// That bounds are asked for, perhaps with a rate of false alarms.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct ProposedRate(pub Option<f64>);
+
 /// The trend of one experiment, machine and kernel, runs oldest first; levels are those of the runs
-/// from `from` on. The answer about the newest run considers all. `None` without any run.
-pub fn trend(runs: &[BaselineRun], from: usize) -> Option<TrendHistory> {
+/// from `from` on. The answer about the newest run considers all, as do requested bounds. `None`
+/// without any run.
+pub fn trend(
+    runs: &[BaselineRun],
+    from: usize,
+    propose: Option<ProposedRate>,
+) -> Option<TrendHistory> {
     let (newest, before) = runs.split_last().filter(|_| from < runs.len())?;
     let accepted = runs.iter().rposition(|run| run.begins);
-    let held = hold(&before[accepted.unwrap_or(0).min(before.len())..], newest);
+    let before = &before[accepted.unwrap_or(0).min(before.len())..];
+    let held = hold(before, newest);
+    let proposed = propose.map_or_else(Vec::new, |rate| proposed(before, newest, rate.0));
     let first = accepted.map(|run| run.saturating_sub(from));
     let accepted = accepted.map(|run| runs[run].created);
     let runs = &runs[from..];
@@ -42,6 +53,7 @@ pub fn trend(runs: &[BaselineRun], from: usize) -> Option<TrendHistory> {
             })
             .collect(),
         figures: figures.iter().zip(&levels).map(of_figure).collect(),
+        proposed,
     })
 }
 
