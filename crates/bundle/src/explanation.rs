@@ -1,6 +1,7 @@
 //! The document of `punctual explain --json`. Times are in ns, instants on CLOCK_MONOTONIC; unknown
 //! values are `null`.
 
+use crate::intervals::Coincidences;
 use crate::windows::{KeptRule, SeriesWindows};
 use punctual_core::Finding;
 use punctual_core::event::TraceMoment;
@@ -23,6 +24,10 @@ pub struct ExplainDocument {
     pub series: Vec<SeriesWindows>,
     /// The samples by series, the highest latency first.
     pub samples: Vec<ExplainedSample>,
+    /// The events of all long samples and of the ordinary ones; `null` if only windows of the worst
+    /// were kept.
+    #[serde(default)]
+    pub coincidences: Option<Vec<Coincidences>>,
     pub findings: Vec<Finding>,
 }
 

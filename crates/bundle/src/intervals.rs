@@ -37,7 +37,55 @@ pub struct PairsDocument {
     pub functions: Vec<FunctionSummary>,
     /// The values of points over time.
     pub values: Vec<ValueCurve>,
+    /// The events of long intervals and of ordinary ones; `null` if none were recorded.
+    #[serde(default)]
+    pub coincidences: Option<Vec<Coincidences>>,
     pub findings: Vec<Finding>,
+}
+
+/// How often each kind of event occurred in the long intervals of a pair, function or series, and
+/// in the ordinary ones. Says nothing of a cause.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Coincidences {
+    /// The pair, function or series. Untrusted: escape it for output.
+    pub name: String,
+    /// The long intervals: all that are longer than `above`.
+    pub late: u64,
+    pub ordinary: u64,
+    /// In ns.
+    pub above: i64,
+    /// Intervals in neither, as events are missing within them or as there are too many.
+    pub left_out: u64,
+    /// The kinds of events that occurred within any interval, each of which was tested.
+    pub tested: u64,
+    /// Those with the strongest association first.
+    pub kinds: Vec<Coincidence>,
+}
+
+/// A kind of event.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Coincidence {
+    /// `tracepoint`, `irq`, `vector`, `softirq`, `task` or `syscall`.
+    pub kind: String,
+    /// Untrusted: escape it for output.
+    pub who: String,
+    /// The long intervals in which it occurred.
+    pub late: u64,
+    pub ordinary: u64,
+    /// The shares of all long and of all ordinary ones.
+    pub late_share: f64,
+    pub ordinary_share: f64,
+    /// The long intervals in which it would occur if that depended on their length alone.
+    pub by_length: f64,
+    /// The odds ratio with its 95 % interval.
+    pub odds_ratio: f64,
+    pub low: f64,
+    pub high: f64,
+    /// The probability of such a difference by chance or, where it is more likely, by length.
+    pub p: f64,
+    /// The same, corrected for the number of kinds.
+    pub p_adjusted: f64,
+    pub associated: bool,
 }
 
 /// Statistics of intervals, in ns.

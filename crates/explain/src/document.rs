@@ -7,6 +7,7 @@ use punctual_bundle::explanation::{
     EVIDENCE_SHOWN, EXPLAIN_SCHEMA, EventSource, ExplainDocument, ExplainedFunction,
     ExplainedPacket, ExplainedPart, ExplainedSample, ExplainedWakeUp, PartEvidence,
 };
+use punctual_bundle::intervals::Coincidences;
 use punctual_bundle::windows::{KeptRule, SeriesWindows};
 use punctual_core::event::Recorded;
 use punctual_core::{CpuSet, Event, Finding, MonotonicNs, Names, Nanos, Severity};
@@ -40,6 +41,8 @@ pub struct Explanations {
     pub series: Vec<SeriesWindows>,
     /// The samples by series in the bundle's order, in each the highest latency first.
     pub samples: Vec<Explained>,
+    /// The events of long samples and of ordinary ones; `None` if those are not known.
+    pub coincidences: Option<Vec<Coincidences>>,
     pub findings: Vec<Finding>,
 }
 
@@ -97,6 +100,7 @@ impl Explanations {
             rule: self.rule,
             series: self.series.clone(),
             samples: self.samples.iter().map(|sample| self.sample(sample)).collect(),
+            coincidences: self.coincidences.clone(),
             findings: self.findings.clone(),
         }
     }

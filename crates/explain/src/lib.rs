@@ -3,6 +3,7 @@
 //! the kernel, intervals between points, and the explanation of a sample by its parts.
 
 pub mod answer;
+pub mod coincidence;
 pub mod cycles;
 pub mod document;
 pub mod entries;

@@ -7,6 +7,7 @@ pub mod account;
 pub mod calibration;
 mod cell;
 pub mod checks;
+pub mod coincidence;
 mod column;
 pub mod comparison;
 pub mod culprits;

@@ -48,6 +48,7 @@ fn explanations(hog: &str) -> Explanations {
         names: all.names,
         series: Vec::new(),
         samples: vec![Explained { phase, series, explanation, events, left_out: CpuSet::new() }],
+        coincidences: None,
         findings: Vec::new(),
     }
 }

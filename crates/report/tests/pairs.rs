@@ -124,6 +124,7 @@ fn intervals_are_shown_with_unmatched_events_and_the_worst_case() {
             width: 10,
             buckets: vec![bucket(0, -4, 8), bucket(10, 2, 4)],
         }],
+        coincidences: None,
         findings: Vec::new(),
     };
     let options = ShowOptions { width: 100, ..ShowOptions::default() };

@@ -6,6 +6,7 @@ pub mod account;
 pub mod baseline;
 pub mod calibration;
 pub mod cluster;
+pub mod coincidence;
 pub mod compare;
 pub mod counts;
 mod dispersion;

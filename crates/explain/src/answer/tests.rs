@@ -178,6 +178,7 @@ fn explanations(samples: Vec<Explained>) -> Explanations {
         names,
         series: Vec::new(),
         samples,
+        coincidences: None,
         findings: Vec::new(),
     }
 }

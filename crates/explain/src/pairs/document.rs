@@ -36,7 +36,8 @@ pub fn windows(results: &Results, detail: WorstDetail) -> Vec<(MonotonicNs, Mono
         .collect()
 }
 
-/// The document. `lanes` are those of [`windows`], or empty: then no tasks are named.
+/// The document, without coincidences. `lanes` are those of [`windows`], or empty: then no tasks
+/// are named.
 pub fn document(
     results: &Results,
     detail: WorstDetail,
@@ -67,6 +68,7 @@ pub fn document(
         scopes: scopes(&results.scopes, names),
         functions,
         values: results.curves.iter().map(|curve| values(curve, names)).collect(),
+        coincidences: None,
         findings: recorded
             .findings
             .iter()

@@ -114,6 +114,7 @@ pub fn run(args: ExplainArgs) -> Ending {
         min_latency: args.min_latency.unwrap_or(Nanos::ZERO),
         thread: args.cycles.asked().thread,
         at: args.at,
+        coincidences: true,
     };
     // That there is no such thread says more than that it has no cycles. A requirement on it is
     // undecided.

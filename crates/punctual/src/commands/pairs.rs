@@ -6,12 +6,14 @@ use crate::output;
 use punctual_bundle::Timebase;
 use punctual_core::Names;
 use punctual_core::event::{FunctionId, Group, PointId};
+use punctual_explain::coincidence::KeptIntervals;
 use punctual_explain::pairs::{
     IntervalPair, MatchRule, PairKey, PairMatch, PairRequest, Pairing, PairingOptions,
     PreparedPairing, RequestTarget, Results, WorstDetail, document, gate, windows,
 };
 use punctual_explain::threads::{Coverage, LaneWindows, Tracker, WindowLanes};
 use punctual_report::terminal;
+use punctual_session::coincidence;
 use punctual_session::playback::{self, OpenedRecording};
 use punctual_stats::Validity;
 use std::io::{BufWriter, Write};
@@ -114,13 +116,16 @@ pub fn run(args: PairsArgs) -> Ending {
     let wanted = options.requests.clone();
     let everything = options.everything;
     let mut pairing = Pairing::new(options, prepared, names, &opened.recorded);
-    opened.events().for_each(|event| pairing.push(&event, |_| {}));
+    let mut intervals = KeptIntervals::default();
+    opened.events().for_each(|event| pairing.push(&event, |found| intervals.found(&found)));
     let mut results = pairing.finish(names);
     keep_wanted(&mut results, &wanted, everything);
     let kept = if args.json { args.worst.max(EXPLAINED) } else { args.worst };
     let detail = WorstDetail { worst: kept, explained: EXPLAINED };
+    let coincidences = coincidence::of_pairs(&opened, intervals, &results, &gaps);
     let lanes = look(&opened, gaps, &windows(&results, detail));
     let mut document = document(&results, detail, &lanes, names, &opened.recorded);
+    document.coincidences = coincidences;
     gate(&mut document, &Validity::of_bundle(&bundle));
     let text = |options: &_| terminal::pairs(&document, args.worst, options);
     let printed = match (args.json, args.aside) {

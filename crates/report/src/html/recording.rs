@@ -19,6 +19,7 @@ use punctual_bundle::intervals::{OccupancyDocument, PairsDocument};
 use punctual_core::event::{Group, Recorded, RecordedSource};
 use punctual_core::{Event, Finding, MonotonicNs, Names, Nanos, Severity};
 use punctual_explain::EventCounts;
+use punctual_explain::coincidence::{CoincidenceCounter, KeptIntervals};
 use punctual_explain::gaps::Gaps;
 use punctual_explain::occupancy::Occupancy;
 use punctual_explain::pairs::{
@@ -77,12 +78,13 @@ impl RecordingDigest {
         let mut density = density::Density::new(recorded);
         let options = PairingOptions { requests: requests.clone(), everything: true };
         let mut pairing = Pairing::new(options, prepared, names, recorded);
+        let mut kept = KeptIntervals::default();
         let mut tracker = Tracker::new(coverage.clone(), gaps.clone(), Occupancy::default());
         for event in events() {
             counts.add(&event);
             latest.add(&event);
             density.add(&event);
-            pairing.push(&event, |_| ());
+            pairing.push(&event, |found| kept.found(&found));
             tracker.push(&event);
         }
         let (occupancy, warnings) = tracker.finish();
@@ -92,10 +94,17 @@ impl RecordingDigest {
         let blind = pairs::document(&results, DETAIL, &[], names, recorded);
         let foci = choice::foci(&latest, &blind, &occupancy, source);
         let explained = pairs::windows(&results, DETAIL);
+        let mut beside = CoincidenceCounter::of_pairs(kept, &results, &gaps, names, recorded);
+        let counted = events().into_iter().inspect(|event| {
+            if let Some(counter) = &mut beside {
+                counter.push(event);
+            }
+        });
         let (mut lanes, pictures) =
-            around(source, (&foci, &density), &explained, (coverage, gaps), events());
+            around(source, (&foci, &density), &explained, (coverage, gaps), counted);
         lanes.truncate(explained.len());
-        let intervals = pairs::document(&results, DETAIL, &lanes, names, recorded);
+        let mut intervals = pairs::document(&results, DETAIL, &lanes, names, recorded);
+        intervals.coincidences = beside.map(CoincidenceCounter::finish);
         RecordingDigest { recorded: (*recorded).clone(), counts, occupancy, intervals, pictures }
     }
 

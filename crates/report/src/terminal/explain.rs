@@ -9,7 +9,7 @@ use crate::remedies::{self, Matching, RemedyEvidence, Rules};
 use crate::sentence::explain::{
     PartsReason, blamed, paragraph, reasons, share, title, wake_ups, who,
 };
-use crate::tables::{Cell, Column, Table, culprits};
+use crate::tables::{Cell, Column, Table, coincidence, culprits};
 use punctual_core::{Names, Nanos};
 use punctual_explain::answer::{blames, first_of_each, incidents_of};
 use punctual_explain::explain::{Explanation, Ranking, rank};
@@ -51,6 +51,9 @@ pub fn explanations(
     let firsts = first_of_each(&all.samples);
     let ranking = rank(firsts.iter().map(|one| &one.explanation), &all.names, Nanos::ZERO);
     write_culprits(&mut out, &ranking);
+    for table in coincidence::tables(all.coincidences.as_deref()) {
+        table::section(&mut out, &table);
+    }
     advice(&mut out, all, &ranking, rules);
     if !all.findings.is_empty() {
         super::findings::write(&mut out, &all.findings);

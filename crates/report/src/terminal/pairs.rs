@@ -6,7 +6,7 @@ use super::paint::{TextPage, Tone};
 use super::shape::{self, DistributionShape};
 use super::table;
 use crate::format;
-use crate::tables::{Table, intervals as tables};
+use crate::tables::{Table, coincidence, intervals as tables};
 use punctual_bundle::intervals::{LimitSummary, PairsDocument, RanTask, StateShare, WorstInterval};
 use punctual_core::Nanos;
 
@@ -36,6 +36,9 @@ pub fn pairs(document: &PairsDocument, worst: usize, options: &ShowOptions) -> S
         named.take(SHAPES).map(|(name, histogram)| shape_of(name, histogram)).collect(),
     );
     write_worst(&mut out, document, worst);
+    for table in coincidence::tables(document.coincidences.as_deref()) {
+        section(&mut out, table);
+    }
     section(&mut out, tables::values(document));
     write_limits(&mut out, document);
     write_losses(&mut out, document);

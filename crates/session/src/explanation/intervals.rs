@@ -2,10 +2,13 @@
 
 use super::recording::EventsAround;
 use super::request::Wanted;
+use crate::coincidence;
 use crate::exit::Failure;
 use crate::playback;
 use punctual_bundle::Bundle;
+use punctual_core::event::FunctionId;
 use punctual_explain::Explanations;
+use punctual_explain::coincidence::KeptIntervals;
 use punctual_explain::explain::{LatencyInterval, StartKind};
 use punctual_explain::pairs::{
     MatchedPair, PairFigures, PairRequest, Pairing, PairingOptions, PreparedPairing, RequestTarget,
@@ -32,17 +35,22 @@ pub fn explain(bundle: &Bundle, wanted: &Wanted) -> Result<Explanations, Failure
         true => PreparedPairing::of(opened.events(), &requests),
         false => PreparedPairing::default(),
     };
+    let gaps = prepared.gaps.clone();
+    let mut kept = KeptIntervals::default();
     let mut pairing = Pairing::new(options, prepared, names, &opened.recorded);
-    opened.events().for_each(|event| pairing.push(&event, |_| {}));
-    let results = pairing.finish(names);
-    let asked = |id| {
+    opened.events().for_each(|event| pairing.push(&event, |found| kept.found(&found)));
+    let mut results = pairing.finish(names);
+    let asked = |id: &FunctionId| {
         let of_it = |r: &PairRequest| match &r.target {
             RequestTarget::Function { functions, .. } => functions.contains(id),
             _ => false,
         };
         everything || requests.iter().any(of_it)
     };
-    let functions = results.functions.iter().filter(|(id, _)| asked(*id)).map(|(id, function)| {
+    results.functions.retain(|id, _| asked(id));
+    let counted = || coincidence::of_pairs(&opened, kept, &results, &gaps);
+    let coincidences = wanted.coincidences.then(counted).flatten();
+    let functions = results.functions.iter().map(|(id, function)| {
         let name = names
             .functions
             .get(id.0 as usize)
@@ -67,7 +75,7 @@ pub fn explain(bundle: &Bundle, wanted: &Wanted) -> Result<Explanations, Failure
             samples.push(around.explain("", name, interval_of(interval)));
         }
     }
-    Ok(around.of_samples(samples, opened.recorded.findings.clone()))
+    Ok(around.of_samples(samples, coincidences, opened.recorded.findings.clone()))
 }
 
 fn interval_of(interval: &MatchedPair) -> LatencyInterval {

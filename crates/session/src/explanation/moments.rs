@@ -92,7 +92,7 @@ pub fn explain(
     let order: Vec<String> = samples.iter().map(|sample| sample.series.clone()).collect();
     samples.sort_by_key(|sample| order.iter().position(|series| *series == sample.series));
     let findings = [note].into_iter().chain(opened.recorded.findings.iter().cloned()).collect();
-    Ok(Some(around.of_samples(samples, findings)))
+    Ok(Some(around.of_samples(samples, None, findings)))
 }
 
 fn counted(count: u64, longest: Nanos) -> String {

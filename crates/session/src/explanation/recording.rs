@@ -2,8 +2,10 @@
 
 use super::explain_sample;
 use super::request::Wanted;
+use crate::coincidence;
 use crate::playback::{self, OpenedRecording};
 use punctual_bundle::explanation::EventSource;
+use punctual_bundle::intervals::Coincidences;
 use punctual_bundle::meta::{ATTACHED_WORKLOAD, TIMER_WORKLOAD};
 use punctual_bundle::{Bundle, Series};
 use punctual_core::cycle::{CycleKind, SeriesKind};
@@ -69,7 +71,12 @@ pub(crate) fn explain_by(
         }
     }
     findings.extend(opened.recorded.findings.iter().cloned());
-    Some(around.of_samples(samples, findings))
+    let counted = || {
+        let series = bundle.series().filter(|(phase, series)| wants(wanted, phase, series));
+        coincidence::of_series(&opened, series)
+    };
+    let coincidences = wanted.coincidences.then(counted).flatten();
+    Some(around.of_samples(samples, coincidences, findings))
 }
 
 /// Of the series of cycles, those that last until the next wait are explained unless others are
@@ -169,6 +176,7 @@ impl<'o, 'b> EventsAround<'o, 'b> {
     pub(super) fn of_samples(
         self,
         samples: Vec<punctual_explain::Explained>,
+        coincidences: Option<Vec<Coincidences>>,
         findings: Vec<Finding>,
     ) -> Explanations {
         Explanations {
@@ -178,6 +186,7 @@ impl<'o, 'b> EventsAround<'o, 'b> {
             names: self.opened.names().clone(),
             series: Vec::new(),
             samples,
+            coincidences,
             findings,
         }
     }

@@ -17,6 +17,8 @@ pub struct Wanted {
     pub thread: Option<String>,
     /// Those that this interval touches.
     pub at: Option<TraceInstant>,
+    /// Whether to count the events of all long samples and of ordinary ones.
+    pub coincidences: bool,
 }
 
 /// An instant of a trace, by a stamp as the trace shows it, or an interval between two.

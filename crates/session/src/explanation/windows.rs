@@ -79,6 +79,7 @@ pub fn explain(bundle: &Bundle, wanted: &Wanted) -> Option<Explanations> {
         names: document.names.clone(),
         series: document.series.iter().filter(wants).cloned().collect(),
         samples,
+        coincidences: None,
         findings,
     })
 }

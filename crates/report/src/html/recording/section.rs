@@ -6,7 +6,7 @@ use crate::html::picture::Picture;
 use crate::html::table::Table;
 use crate::html::text::name;
 use crate::tables::occupancy::{self, OccupancyRows};
-use crate::tables::{intervals, recording};
+use crate::tables::{coincidence, intervals, recording};
 use punctual_bundle::intervals::{PairsDocument, ValueCurve};
 use serde::Serialize;
 
@@ -36,6 +36,7 @@ pub struct RecordingSection {
     scopes: Option<Table>,
     functions: Option<Table>,
     worst: Option<Table>,
+    coincidences: Vec<Table>,
     cpus: Option<Table>,
     threads: Option<Table>,
     interrupts: Option<Table>,
@@ -52,6 +53,9 @@ impl RecordingSection {
             scopes: drawn(intervals::scopes(&digest.intervals)),
             functions: drawn(intervals::functions(&digest.intervals)),
             worst: tables::worst(&digest.intervals, rows),
+            coincidences: coincidence::tables(digest.intervals.coincidences.as_deref())
+                .map(Table::from)
+                .collect(),
             cpus: drawn(occupancy::cpus(&digest.occupancy)),
             threads: drawn(occupancy::tasks(&digest.occupancy, OccupancyRows::Both).shown(0, rows)),
             interrupts: drawn(occupancy::interrupts(&digest.occupancy, true)),

@@ -101,6 +101,7 @@ fn all(samples: Vec<Explained>) -> Explanations {
         names: names(),
         series: Vec::new(),
         samples,
+        coincidences: None,
         findings: Vec::new(),
     }
 }
