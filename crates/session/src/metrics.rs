@@ -6,7 +6,7 @@ use punctual_core::{Finding, MonotonicNs, Nanos, Severity};
 use std::ffi::OsString;
 use std::fs::{self, OpenOptions, Permissions};
 use std::io::{self, Write};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// Time between two versions of the file.
@@ -41,13 +41,13 @@ impl MetricsFile {
     /// Replaces the file for the last time, after findings are closed.
     pub fn conclude(&mut self, text: &str) -> Result<(), Failure> {
         let cannot = |why| Failure::failed(format!("cannot write {}: {why}", self.path.display()));
-        replace(&self.path, text).map_err(cannot)
+        write(&self.path, text).map_err(cannot)
     }
 
     /// Replaces the file as a whole. A failure becomes a finding.
     pub fn write(&mut self, text: &str) {
         self.written += 1;
-        if let Err(why) = replace(&self.path, text) {
+        if let Err(why) = write(&self.path, text) {
             self.failed += 1;
             self.why.get_or_insert(why);
         }
@@ -64,6 +64,17 @@ impl MetricsFile {
             "give --metrics a file in a directory that exists, may be written to and has room",
         ))
     }
+}
+
+/// Writes into a FIFO or a device, which renaming would take out of its place; replaces a file.
+fn write(path: &Path, text: &str) -> io::Result<()> {
+    let special = fs::metadata(path).is_ok_and(|of| !of.is_file() && !of.is_dir());
+    if !special {
+        return replace(path, text);
+    }
+    // Without a reader a FIFO would block the run (fifo(7)).
+    let mut file = OpenOptions::new().write(true).custom_flags(libc::O_NONBLOCK).open(path)?;
+    file.write_all(text.as_bytes())
 }
 
 /// Replaces the file atomically for readers. It is not synced: after a crash of the system there is
@@ -92,6 +103,33 @@ fn replace(path: &Path, text: &str) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_fifo_and_a_device_stay_where_they_are() {
+        use std::io::Read;
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let path = directory.path().join("pipe");
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            &path,
+            rustix::fs::FileType::Fifo,
+            rustix::fs::Mode::from_raw_mode(0o600),
+            0,
+        )
+        .expect("a FIFO");
+        let mut file = MetricsFile::new(path.clone());
+        file.write("nobody reads\n");
+        assert!(file.finding("attached").is_some(), "it does not wait for a reader");
+        let reader = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(&path);
+        let mut reader = reader.expect("it is there");
+        file.conclude("read\n").expect("there is a reader");
+        let mut text = [0; 16];
+        let read = reader.read(&mut text).expect("it is read");
+        assert_eq!(&text[..read], b"read\n");
+        assert_eq!(fs::read_dir(directory.path()).expect("it is there").count(), 1);
+        assert!(MetricsFile::new("/dev/null".into()).conclude("gone\n").is_ok());
+        assert!(!fs::metadata("/dev/null").expect("it is there").is_file());
+    }
 
     #[test]
     fn the_metrics_file_is_replaced_atomically_and_errors_are_counted() {
