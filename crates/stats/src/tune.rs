@@ -73,6 +73,16 @@ pub fn time_needed(options: &TuningOptions, settings: usize, spread: f64, block:
     Nanos((SPARE * (PILOT as f64 + rounds + pairs) * block.ns() as f64) as i64)
 }
 
+/// The shortest tuning in which anything can be tried: the initial blocks, the groups that separate
+/// the effects of these settings, and what the procedure keeps for its last comparison.
+pub fn least_time(options: &TuningOptions, settings: usize) -> Nanos {
+    let block = options.block.ns() as f64;
+    let groups = least_groups(options.design, settings) * group_size(options.design, settings);
+    let before = (PILOT as f64 + groups as f64 / ROUND) * block;
+    let last = 2.0 * procedure::PAIRS as f64 * (block + options.cost.ns() as f64);
+    Nanos((before + last).min(before / (1.0 - procedure::LAST)).ceil() as i64)
+}
+
 /// A machine with switchable settings, on which blocks are measured.
 pub trait TunableMachine {
     type Error;

@@ -28,9 +28,9 @@ use punctual_core::Nanos;
 use std::collections::VecDeque;
 
 /// The minimum number of block pairs for comparing a set with the untouched machine.
-const PAIRS: usize = 6;
+pub(super) const PAIRS: usize = 6;
 /// The maximum share of the time reserved for the last comparison.
-const LAST: f64 = 0.3;
+pub(super) const LAST: f64 = 0.3;
 /// The maximum number of tries of a failing block.
 const TRIES: u32 = 3;
 /// The number of blocks that may fail in addition to a third of all.

@@ -43,6 +43,28 @@ fn each_setting_is_applied_in_half_of_the_blocks_except_controls() {
 }
 
 #[test]
+fn in_the_least_time_every_effect_can_be_separated_and_before_the_screening_nothing() {
+    for settings in [1, 3, 8] {
+        // The purposes of all blocks, each as long as stated and with the same figure.
+        let tried = |within: Nanos| {
+            let options = TuningOptions { within, ..TuningOptions::default() };
+            let block = options.block;
+            let mut tuning = Tuning::new(candidates(settings), options);
+            let (mut elapsed, mut purposes) = (Nanos::ZERO, Vec::new());
+            while let TuneStep::Measure(request) = tuning.next() {
+                purposes.push(request.purpose);
+                elapsed += block;
+                tuning.record(MeasuredBlock { figure: Some(1e5), throughput: None, elapsed });
+            }
+            purposes.iter().filter(|purpose| **purpose == BlockPurpose::Screen).count()
+        };
+        let least = least_time(&TuningOptions::default(), settings);
+        assert!(tried(least) >= settings, "{settings}");
+        assert_eq!(tried(TuningOptions::default().block * 9), 0, "{settings}");
+    }
+}
+
+#[test]
 fn any_two_settings_differ_in_half_of_the_full_design() {
     let (candidates, open) = (candidates(15), (0..15).collect::<Vec<usize>>());
     let base = vec![false; 15];

@@ -4,6 +4,7 @@ use super::boot;
 use super::directory::TuningSpec;
 use super::offer::{Offer, SettingChoice, offer};
 use super::reboots::system;
+use punctual_core::format::{counted, span};
 use punctual_core::{CpuSet, Nanos};
 use punctual_host::files::{Files, Root};
 use punctual_host::isolate::parse_cpus_on;
@@ -14,7 +15,7 @@ use punctual_session::command;
 use punctual_session::exit::Failure;
 use punctual_session::messages::Listener;
 use punctual_session::request::{self, online_cpus};
-use punctual_stats::tune::TuneFigure;
+use punctual_stats::tune::{TuneFigure, least_time};
 use std::path::{Path, PathBuf};
 
 /// The default length of a program's block.
@@ -142,9 +143,26 @@ pub fn planned(options: &TuneRequest, messages: Listener) -> Result<PlannedTunin
         settings: offered.settings,
         left_out: offered.left_out,
     };
+    check_time(&spec)?;
     // The file with the target of the command line, resolved for it.
     let experiment = if spec.guest.is_some() { plan.to_toml().into_bytes() } else { asked.bytes };
     Ok(PlannedTuning { experiment, spec })
+}
+
+/// Refuses a duration in which nothing can be tried.
+pub(super) fn check_time(spec: &TuningSpec) -> Result<(), Failure> {
+    let least = least_time(&spec.options(), spec.settings.len());
+    if spec.settings.is_empty() || spec.within >= least {
+        return Ok(());
+    }
+    Err(Failure::refused(format!(
+        "in {} nothing can be tried: {} in blocks of {} need {} at least; give that --duration, \
+         shorter blocks (--block), or fewer settings (--only)",
+        span(spec.within),
+        counted(spec.settings.len() as u64, "setting"),
+        span(spec.block),
+        span(least),
+    )))
 }
 
 /// All settings that could be tried, for any workload.

@@ -5,6 +5,7 @@ use super::changes::MachineChanges;
 use super::directory::{TuneDirectory, TuningSpec};
 use super::offer::{SettingChoice, offer};
 use super::persistent::{SettingReader, files};
+use super::request::check_time;
 use super::run::{TuneResult, tried_once, tune};
 use super::setting::{Setting, traits};
 use super::testing::{Killed, ScriptedBlocks, World, setting, spec};
@@ -25,6 +26,17 @@ const STAT: &str = "/proc/sys/vm/stat_interval";
 const KSM: &str = "/sys/kernel/mm/ksm/run";
 const RPS: [&str; 2] =
     ["/sys/class/net/eth0/queues/rx-0/rps_cpus", "/sys/class/net/eth0/queues/rx-1/rps_cpus"];
+
+#[test]
+fn a_duration_in_which_nothing_can_be_tried_is_refused() {
+    let asked = |seconds| spec(vec![setting("vm-stat", &[(STAT, "1", "10")])], seconds);
+    let refused = check_time(&asked(150)).expect_err("the first blocks take 80 s");
+    assert_eq!(refused.exit, Exit::Refused);
+    let why = refused.render(false);
+    assert!(why.contains("nothing can be tried: 1 setting in blocks of 10 s need"), "{why}");
+    assert!(check_time(&asked(3600)).is_ok());
+    assert!(check_time(&spec(Vec::new(), 1)).is_ok(), "that is another refusal");
+}
 
 /// Settings that halve the figure, do nothing, and worsen it.
 const EFFECTS: [f64; 3] = [0.5, 1.0, 1.6];
