@@ -33,6 +33,7 @@ pub use program::AttachedTo;
 pub use series::SeriesRun;
 
 use crate::cycles::Cycles;
+use crate::cycles::target::CycleTarget;
 use crate::end::Further;
 use crate::exit::Failure;
 use crate::flight::{self, Flight};
@@ -59,7 +60,7 @@ use punctual_host::environment::{self, Environment};
 use punctual_host::files::Root;
 use punctual_measure::load::Guarded;
 use punctual_measure::preparation;
-use punctual_plan::{MeasurePlan, Plan, Workload};
+use punctual_plan::{MeasurePlan, PhasePlan, Plan, Workload};
 use punctual_record::{Backend, foreign_ids};
 use punctual_sys::{memory, signals};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -83,6 +84,17 @@ pub struct RunContext {
     pub messages: Listener,
 }
 
+/// A run without an end says so; one of a command ends with it.
+fn without_end(plan: &Plan, attached: Option<&AttachedTo>) -> Option<&'static str> {
+    let endless = !plan.phases.iter().all(PhasePlan::ends);
+    match attached.map(|attached| &attached.program) {
+        _ if !endless => None,
+        Some(Some(CycleTarget::Command { .. })) => None,
+        Some(Some(_)) => Some("no duration is given: it lasts until the program ends, or Ctrl-C"),
+        _ => Some("no duration is given: it lasts until Ctrl-C, which keeps all results"),
+    }
+}
+
 /// Runs the plan and writes a bundle. On an error there is no bundle.
 pub fn run(
     plan: &Plan,
@@ -96,6 +108,9 @@ pub fn run(
     open_files(plan)?;
     watcher.preparing("checking the requirements of the experiment");
     rehearse(plan)?;
+    if let Some(line) = without_end(plan, context.attached.as_ref()) {
+        context.messages.progress(line);
+    }
     let origin = if context.attached.is_some() { "attach" } else { "run" };
     let mut writer =
         BundleWriter::create(&plan.output, &plan.name, origin).map_err(Failure::refused)?;
