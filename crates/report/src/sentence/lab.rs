@@ -135,11 +135,36 @@ pub fn verdict(lab: &LabDocument) -> Option<String> {
         Some(format!(": {stated}: {}", describe_figure(first, series, found)))
     });
     Some(format!(
-        "{name} in {} of {}{}",
+        "{name} in {} of {}{}{}",
         of_word.len(),
         counted(judged as u64, "cell"),
-        reason.unwrap_or_default()
+        reason.unwrap_or_default(),
+        which(lab)
     ))
+}
+
+/// Cells named on each side of the answer.
+const NAMED: usize = 6;
+
+/// Which cells meet it and which do not, where both are there: `; meet it: 6.1-rt; not: 6.1`.
+fn which(lab: &LabDocument) -> String {
+    let names = |word: VerdictWord| {
+        let cells = lab.cells.iter().filter(|cell| cell.verdict == Some(word));
+        let names: Vec<String> = cells.map(|cell| plain(&cell.name)).collect();
+        let more = match names.len().saturating_sub(NAMED) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        (!names.is_empty()).then(|| names[..names.len().min(NAMED)].join(", ") + &more)
+    };
+    let sides = [
+        ("meet it", names(VerdictWord::Met)),
+        ("not", names(VerdictWord::NotMet)),
+        ("undecided", names(VerdictWord::Undecided)),
+    ];
+    let shown = sides.into_iter().filter_map(|(side, names)| Some(format!("; {side}: {}", names?)));
+    let shown: Vec<String> = shown.collect();
+    if shown.len() > 1 { shown.concat() } else { String::new() }
 }
 
 /// The worst sample of all cells with its main cause: `27,159 virtual µs in 6.1 (main/timer/cpu0):
