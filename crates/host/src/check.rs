@@ -9,19 +9,20 @@ mod cgroups;
 mod context;
 mod irqbalance;
 mod outcome;
+mod parameters;
+mod process;
+pub mod rights;
 pub mod rules;
 mod systemd;
 mod tasks;
 #[cfg(test)]
 pub(crate) mod testing;
 
-use crate::environment::text;
-use crate::files::Files;
 pub use cgroups::{CgroupMount, mount_of};
 pub use context::{Chosen, Context};
 pub use outcome::{CheckOutcome, Fix, FixWrite, RuleVerdict};
-use punctual_core::{Fact, Finding, Severity};
-use punctual_sys::rights::Capabilities;
+pub use process::ProcessFacts;
+use punctual_core::{Finding, Severity};
 pub use punctual_sys::rights::Capability;
 pub use rules::{Rule, RuleGroup, rules};
 use serde::{Deserialize, Serialize};
@@ -65,6 +66,7 @@ pub fn evaluate(id: &str, context: &Context) -> Option<RuleResult> {
 
 fn judge(rule: &Rule, context: &Context) -> RuleResult {
     let outcome = (rule.evaluate)(context).unwrap_or_else(|early| early);
+    let outcome = context.or_not_configured(outcome);
     let Fix { command, writes } = outcome.fix.unwrap_or_default();
     RuleResult {
         id: rule.id.into(),
@@ -105,53 +107,6 @@ pub fn explain(id: &str) -> Option<String> {
     let rule = rules().find(|rule| rule.id == id)?;
     let Rule { id, group, title, why, source, .. } = rule;
     Some(format!("{id} ({group})\n\nExpected: {title}.\nWhy: {why}\nSource: {source}\n"))
-}
-
-/// A limit: `None` is unlimited.
-pub(crate) type ProcessLimit = Option<u64>;
-
-/// /proc/self/limits and /proc/self/status.
-#[derive(Clone, Debug)]
-pub struct ProcessFacts {
-    limits: Fact<String>,
-    capabilities: Fact<Capabilities>,
-}
-
-impl ProcessFacts {
-    pub fn read(files: &dyn Files) -> ProcessFacts {
-        let path = "/proc/self/status";
-        let effective = |status: String| {
-            Capabilities::parse(&status).ok_or(format!("{path} has no line `CapEff`"))
-        };
-        let capabilities =
-            files.read(path).map_err(|why| why.to_string()).and_then(effective).into();
-        ProcessFacts { limits: text(files, "/proc/self/limits"), capabilities }
-    }
-
-    /// The soft limit of a line, like `Max realtime priority`.
-    pub(crate) fn soft_limit(&self, name: &str) -> Fact<ProcessLimit> {
-        let soft = |text: &str| {
-            let value = text
-                .lines()
-                .find_map(|line| line.strip_prefix(name))?
-                .split_whitespace()
-                .next()?
-                .to_owned();
-            if value == "unlimited" { Some(None) } else { value.parse().ok().map(Some) }
-        };
-        match &self.limits {
-            Fact::Known(text) => soft(text).map(Fact::Known).unwrap_or_else(|| {
-                Fact::Unavailable(format!("/proc/self/limits has no line `{name}`"))
-            }),
-            Fact::Unavailable(why) => Fact::Unavailable(why.clone()),
-            Fact::NotAsked => Fact::NotAsked,
-        }
-    }
-
-    /// Whether a capability is effective.
-    pub fn has(&self, capability: Capability) -> Fact<bool> {
-        self.capabilities.clone().map(|rights| rights.has(capability))
-    }
 }
 
 #[cfg(test)]

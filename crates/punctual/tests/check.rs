@@ -1,6 +1,6 @@
 //! `punctual check` on the running kernel: as a table, as JSON and explained; fixed and reverted.
 
-use crate::common::{has_program, punctual, text};
+use crate::common::{has_program, is_root, punctual, text};
 use crate::system::{Bystanders, assert_same, expect, json, last_cpu, paths, snapshot, turn};
 use std::collections::BTreeMap;
 use std::os::unix::process::ExitStatusExt;
@@ -95,6 +95,73 @@ fn hostile_lists_of_cpus_are_refused() {
     }
 }
 
+/// What refuses a real-time policy to a program that is started by this command line; `None` if
+/// the machine lacks something for it.
+fn obstacles(line: &[&str]) -> Option<Vec<String>> {
+    if !has_program(line[0], "util-linux") {
+        return None;
+    }
+    let mut child = Command::new(line[0]).args(&line[1..]).spawn().expect("it starts");
+    let comm = format!("/proc/{}/comm", child.id());
+    let sleeps = || std::fs::read_to_string(&comm).is_ok_and(|name| name == "sleep\n");
+    let began = (0..3_000).any(|_| {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+        sleeps() || child.try_wait().expect("a child").is_some()
+    });
+    let there = began && sleeps();
+    let output = punctual().args(["check", "--json", "--pid", &child.id().to_string()]).output();
+    let _ = child.kill();
+    child.wait().expect("a child");
+    if !there {
+        println!("SKIPPED: why_threads_are_not_real_time lacks the right to {}", line.join(" "));
+        return None;
+    }
+    let output = output.expect("punctual starts");
+    assert_eq!(output.status.code(), Some(3), "{}", text(&output));
+    let answer = json(&output);
+    let process = &answer["processes"][0];
+    assert!(process["remedy"].as_str().is_some_and(|remedy| !remedy.is_empty()), "{process}");
+    let kinds = process["obstacles"].as_array().expect("obstacles").iter();
+    Some(kinds.map(|one| one["kind"].as_str().expect("a word").to_owned()).collect())
+}
+
+#[test]
+fn why_threads_are_not_real_time_is_told() {
+    if !is_root("why_threads_are_not_real_time") {
+        return;
+    }
+    let user = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"];
+    let limited = [&["prlimit", "--rtprio=0"][..], &user, &["sleep", "60"]].concat();
+    if let Some(found) = obstacles(&limited) {
+        assert_eq!(found[0], "limit", "{found:?}");
+    }
+    let inside = ["prlimit", "--rtprio=0", "unshare", "--user", "--map-root-user", "sleep", "60"];
+    if let Some(found) = obstacles(&inside) {
+        assert_eq!(found[0], "user-namespace", "{found:?}");
+    }
+    expect(2, &["check", "--pid", "0"]);
+    expect(2, &["check", "--pid", "1", "--fix"]);
+    expect(2, &["check", "--comm", "no-such-program"]);
+}
+
+#[test]
+#[ignore = "changes this machine; ./x test --all"]
+fn a_new_group_has_no_budget_for_real_time() {
+    let group = "/sys/fs/cgroup/cpu/punctual-test-rights";
+    if std::fs::create_dir(group).is_err() {
+        println!("SKIPPED: a_new_group_has_no_budget lacks a cpu controller of version 1");
+        return;
+    }
+    let is_budgeted = std::path::Path::new(group).join("cpu.rt_runtime_us").exists();
+    let line = ["sh", "-c", &format!("echo $$ >{group}/tasks; exec sleep 60")];
+    let found = is_budgeted.then(|| obstacles(&line)).flatten();
+    std::fs::remove_dir(group).expect("it is empty");
+    match found {
+        Some(found) => assert_eq!(found, ["group-budget"]),
+        None => println!("SKIPPED: a_new_group_has_no_budget lacks RT_GROUP_SCHED"),
+    }
+}
+
 #[test]
 fn what_is_fixed_is_reverted() {
     let Some(_turn) = turn("what_is_fixed_is_reverted") else { return };
@@ -129,7 +196,10 @@ fn what_is_fixed_is_reverted() {
     assert!(worse.is_empty(), "fixed but not ok: {worse:?}\n{report}");
     // The fixes are permanent: no hint to revert them, and a partition's undo leaves them.
     assert_eq!(expect(0, &["check"]).stderr, b"");
-    assert!(text(&expect(0, &["isolate", "undo"])).contains("nothing to undo"));
+    let undo = expect(0, &["isolate", "undo"]);
+    assert!(text(&undo).contains("nothing to undo"));
+    let note = String::from_utf8_lossy(&undo.stderr).into_owned();
+    assert!(note.contains("`punctual isolate undo --fixes`"), "{note}");
     expect(0, &["isolate", "undo", "--fixes"]);
     assert_same(&before, &snapshot(&paths, &bystanders), "after undo --fixes");
 }

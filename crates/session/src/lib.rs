@@ -38,6 +38,7 @@ pub mod options;
 pub mod playback;
 pub mod programs;
 pub mod recording;
+pub mod refusals;
 pub mod request;
 pub mod run;
 pub mod series_store;

@@ -96,14 +96,14 @@ impl Mounted {
 }
 
 /// The mounts of control groups.
-struct Mounts {
+pub(super) struct Mounts {
     path: &'static str,
     all: Vec<Mounted>,
 }
 
 impl Mounts {
     /// /proc/self/mountinfo names the mounted part; older captured trees only have the other file.
-    fn read(files: &dyn Files) -> Result<Mounts, FileError> {
+    pub(super) fn read(files: &dyn Files) -> Result<Mounts, FileError> {
         let path = "/proc/self/mountinfo";
         if let Ok(text) = files.read(path) {
             return Ok(Mounts { path, all: text.lines().filter_map(mount_of_info).collect() });
@@ -124,7 +124,7 @@ impl Mounts {
         self.all.iter().find(owns).cloned()
     }
 
-    fn v2(&self) -> Option<Mounted> {
+    pub(super) fn v2(&self) -> Option<Mounted> {
         self.all.iter().find(|mount| mount.kind == "cgroup2").cloned()
     }
 

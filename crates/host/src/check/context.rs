@@ -2,7 +2,7 @@
 
 use super::ProcessFacts;
 use super::cgroups::Cgroups;
-use super::outcome::{CheckOutcome, Fix, format_evidence, not_applicable, unknown};
+use super::outcome::{CheckOutcome, Fix, RuleVerdict, format_evidence, not_applicable, unknown};
 use super::tasks::{self, CheckedTask};
 use crate::environment::{
     BootList, CpuInfo, Environment, KernelCommandLine, KernelConfig, ListReader, capture,
@@ -242,6 +242,23 @@ impl<'a> Context<'a> {
         })
     }
 
+    /// A file that is absent because the kernel was built without its option is nothing unknown.
+    pub(super) fn or_not_configured(&self, outcome: CheckOutcome) -> CheckOutcome {
+        let Some(config) = self.environment.kernel.config.known() else { return outcome };
+        let is_absent = outcome.verdict == RuleVerdict::Unknown
+            && outcome.evidence.starts_with("cannot read")
+            && outcome.evidence.contains("No such file");
+        let lacks =
+            |(path, option): &&(&str, &str)| outcome.evidence.contains(path) && !config.has(option);
+        match CONFIGURED.iter().find(lacks).filter(|_| is_absent) {
+            Some((_, option)) => not_applicable(
+                format!("not configured: the kernel has no CONFIG_{option}"),
+                format!("{} has it not set; {}", config.source.0, outcome.evidence),
+            ),
+            None => outcome,
+        }
+    }
+
     fn no_tracefs(&self, evidence: String) -> CheckOutcome {
         match self.environment.kernel.config.known() {
             Some(config) if !config.has("FTRACE") => not_applicable(
@@ -264,6 +281,18 @@ impl<'a> Context<'a> {
         }
     }
 }
+
+/// Files that only a kernel with an option has.
+const CONFIGURED: [(&str, &str); 8] = [
+    ("/sys/devices/system/cpu/nohz_full", "NO_HZ_FULL"),
+    ("/proc/sys/vm/compact", "COMPACTION"),
+    ("/cpufreq/", "CPU_FREQ"),
+    ("/sys/devices/system/cpu/cpuidle", "CPU_IDLE"),
+    ("/sys/kernel/mm/transparent_hugepage", "TRANSPARENT_HUGEPAGE"),
+    ("/sys/kernel/mm/ksm", "KSM"),
+    ("/sys/kernel/security/lockdown", "SECURITY_LOCKDOWN_LSM"),
+    ("/sys/devices/system/machinecheck", "X86_MCE"),
+];
 
 /// A known value, or the end of the rule.
 pub fn known<T>(fact: &Fact<T>) -> Result<&T, CheckOutcome> {

@@ -11,6 +11,7 @@ mod platform;
 mod power;
 mod rights;
 mod sharing;
+mod threads;
 mod tools;
 mod workload;
 
@@ -83,6 +84,7 @@ pub fn rules() -> impl Iterator<Item = &'static Rule> {
         sharing::RULES,
         interrupts::RULES,
         workload::RULES,
+        threads::RULES,
         housekeeping::RULES,
         memory::RULES,
         debugging::RULES,

@@ -31,7 +31,7 @@ impl Affinity {
         let mut affinity = Affinity::default();
         for path in configuration(files) {
             let text = files.read(&path).map_err(|why| why.to_string())?;
-            for value in assignments(&text) {
+            for value in assignments(&text, "Manager", "CPUAffinity") {
                 affinity.merge(&path, &value);
             }
         }
@@ -81,10 +81,10 @@ fn configuration(files: &dyn Files) -> Vec<String> {
     main.into_iter().chain(drop_ins.into_values()).collect()
 }
 
-/// The values of `CPUAffinity=` in the section `[Manager]`, in order (systemd.syntax(7)).
-fn assignments(text: &str) -> Vec<String> {
+/// The values of a key in a section, in order (systemd.syntax(7)).
+pub(super) fn assignments(text: &str, section: &str, key: &str) -> Vec<String> {
     let mut values = Vec::new();
-    let (mut manager, mut joined) = (false, String::new());
+    let (mut inside, mut joined) = (false, String::new());
     for line in text.lines() {
         let line = line.trim();
         if line.starts_with(['#', ';']) {
@@ -98,11 +98,11 @@ fn assignments(text: &str) -> Vec<String> {
         }
         let whole = std::mem::take(&mut joined) + line;
         let whole = whole.trim();
-        if let Some(section) = whole.strip_prefix('[') {
-            manager = section == "Manager]";
-        } else if let Some((key, value)) = whole.split_once('=')
-            && manager
-            && key.trim_end() == "CPUAffinity"
+        if let Some(name) = whole.strip_prefix('[') {
+            inside = name.strip_suffix(']') == Some(section);
+        } else if let Some((name, value)) = whole.split_once('=')
+            && inside
+            && name.trim_end() == key
         {
             values.push(value.trim().to_owned());
         }

@@ -41,7 +41,8 @@ pub fn read(files: &dyn Files) -> Fact<Vec<CheckedTask>> {
 }
 
 fn read_task(files: &dyn Files, pid: u32) -> Option<CheckedTask> {
-    let (name, flags, rt_priority) = parse_stat(&files.read(&format!("/proc/{pid}/stat")).ok()?)?;
+    let TaskStat { name, flags, rt_priority, .. } =
+        TaskStat::parse(&files.read(&format!("/proc/{pid}/stat")).ok()?)?;
     let status = files.read(&format!("/proc/{pid}/status")).ok();
     let list = |status: String| {
         status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?.parse().ok()
@@ -50,13 +51,41 @@ fn read_task(files: &dyn Files, pid: u32) -> Option<CheckedTask> {
     Some(CheckedTask { pid, name, kernel, movable, rt_priority, allowed: status.and_then(list) })
 }
 
-/// `pid (name) state ppid … flags …` (proc_pid_stat(5)); a name may hold spaces and parentheses.
-fn parse_stat(stat: &str) -> Option<(String, u64, u32)> {
-    let (start, end) = (stat.find('(')? + 1, stat.rfind(')')?);
-    let fields: Vec<&str> = stat.get(end + 1..)?.split_whitespace().collect();
-    let flags: u64 = fields.get(6)?.parse().ok()?;
-    let rt_priority = fields.get(37)?.parse().ok()?;
-    Some((stat.get(start..end)?.to_owned(), flags, rt_priority))
+/// The fields of /proc/PID/stat that are used here.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct TaskStat {
+    pub name: String,
+    pub parent: u32,
+    /// The process that began its session.
+    pub session: u32,
+    pub flags: u64,
+    pub nice: i32,
+    /// 1 to 99 under SCHED_FIFO and SCHED_RR, else 0.
+    pub rt_priority: u32,
+    /// The kernel's number; captured trees may lack it.
+    pub policy: Option<u32>,
+}
+
+impl TaskStat {
+    /// `pid (name) state ppid pgrp session … flags …` (proc_pid_stat(5)); a name may hold spaces
+    /// and parentheses.
+    pub(super) fn parse(stat: &str) -> Option<TaskStat> {
+        fn field<T: std::str::FromStr>(fields: &[&str], at: usize) -> Option<T> {
+            fields.get(at)?.parse().ok()
+        }
+        let (start, end) = (stat.find('(')? + 1, stat.rfind(')')?);
+        let fields: Vec<&str> = stat.get(end + 1..)?.split_whitespace().collect();
+        Some(TaskStat {
+            name: stat.get(start..end)?.to_owned(),
+            parent: field(&fields, 1)?,
+            // 0 or -1 for a kernel thread, and beyond the own namespace.
+            session: field(&fields, 3).unwrap_or(0),
+            flags: field(&fields, 6)?,
+            nice: field(&fields, 16)?,
+            rt_priority: field(&fields, 37)?,
+            policy: field(&fields, 38),
+        })
+    }
 }
 
 impl CheckedTask {
@@ -83,13 +112,15 @@ mod tests {
     fn a_hostile_task_name_does_not_shift_the_fields_of_stat() {
         let stat = "7 (a) S 1 (b) ) S 2 0 0 0 -1 2129984 0 0 0 0 0 0 0 0 -51 0 1 0 5 0 0 \
                     18446744073709551615 0 0 0 0 0 0 0 0 0 0 0 0 17 3 50 1 0 0 0";
-        assert_eq!(parse_stat(stat), Some(("a) S 1 (b) ".into(), 2_129_984, 50)));
+        let read = TaskStat::parse(stat).expect("a stat");
+        assert_eq!((read.name.as_str(), read.flags, read.parent), ("a) S 1 (b) ", 2_129_984, 2));
+        assert_eq!((read.rt_priority, read.policy, read.nice), (50, Some(1), 0));
     }
 
     proptest! {
         #[test]
         fn no_stat_panics(text in "\\PC{0,80}") {
-            parse_stat(&text);
+            TaskStat::parse(&text);
         }
     }
 }

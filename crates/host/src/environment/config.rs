@@ -106,7 +106,7 @@ impl KernelConfig {
     /// Reads the usual files of kernels and distributions: the kernel itself
     /// (CONFIG_IKCONFIG_PROC), /boot (Debian, Fedora, SUSE), and beside the modules (Fedora,
     /// openSUSE, Arch).
-    pub(super) fn read(files: &dyn Files, release: Option<&str>) -> Fact<KernelConfig> {
+    pub(crate) fn read(files: &dyn Files, release: Option<&str>) -> Fact<KernelConfig> {
         let mut tried = match files.read_bytes("/proc/config.gz").map(|packed| unpack(&packed)) {
             Ok(Ok(text)) => return parse("/proc/config.gz", &text),
             Ok(Err(why)) => vec![format!("/proc/config.gz: {why}")],

@@ -1,5 +1,7 @@
 //! `punctual check`: checks whether this system is ready for real time.
 
+mod rights;
+
 use super::bundle::show_options;
 use crate::exit::{self, Ending, Exit, Failure};
 use crate::output;
@@ -11,17 +13,24 @@ use punctual_host::files::{Files, Root};
 use punctual_host::isolate::{check_rights, parse_cpus_on};
 use punctual_host::journal::{ChangeResult, Journal, JournalDirectory, RequestedWrite, StepResult};
 use punctual_report::terminal::{self, CheckRule};
+use rights::RightsAsked;
 
 /// Check whether this system is configured for real time, rule by rule
 ///
 /// Each rule shows its evidence (file and value), why it matters, and how to fix it. --fix applies
 /// the fixes that are possible at run time and records them in a journal; `punctual isolate undo
 /// --fixes` reverts them.
+///
+/// With --pid, --comm or a command it answers why threads are not real-time here: what refuses the
+/// policy, where the right was granted, lost, or should have been granted, and one change for that.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  punctual check\n  punctual check --cpus 2-3 --json | jq \
                         '.rules[] | select(.verdict == \"bad\")'\n  punctual check --fix \
                         --dry-run\n  punctual check --explain rt-throttling\n  punctual check \
-                        --fail-on bad")]
+                        --fail-on bad\n  punctual check --pid 4711\n  punctual check -- \
+                        ./control-loop\n\nExit codes of --pid, --comm and a command: 0 a thread \
+                        is real-time, or nothing refuses it; 3 it is refused; 4 that is not \
+                        known.")]
 pub struct CheckArgs {
     /// The real-time CPUs: a list, in which `N` is the last CPU, or a mask starting with `0x`
     /// [default: isolated CPUs; if there are none, all]
@@ -33,7 +42,8 @@ pub struct CheckArgs {
     /// With --fix: print the writes without applying them
     #[arg(long, requires = "fix")]
     dry_run: bool,
-    /// Print {"rules": [{"id", "verdict", "evidence", "why", "fix", …}]} (docs/reference/json.md)
+    /// Print {"rules": [{"id", "verdict", "evidence", "why", "fix", …}]}, or {"processes": […]}
+    /// (docs/reference/json.md)
     #[arg(long, conflicts_with = "fix")]
     json: bool,
     /// Explain one rule: what it requires, why, and its source
@@ -42,12 +52,27 @@ pub struct CheckArgs {
     /// Exit with code 3 if a rule has this verdict or a worse one
     #[arg(long, value_name = "VERDICT", value_parser = ["advice", "warning", "bad"])]
     fail_on: Option<String>,
+    /// Why the threads of this process are not real-time
+    #[arg(long, value_name = "PID", conflicts_with_all = ["comm", "command", "cpus", "fix",
+          "fail_on"])]
+    pid: Option<u32>,
+    /// The same for all processes of this name
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["command", "cpus", "fix", "fail_on"])]
+    comm: Option<String>,
+    /// The same for this command: it is started, watched for up to 2 s, and ended; its output goes
+    /// to standard error
+    #[arg(last = true, value_name = "CMD", conflicts_with_all = ["cpus", "fix", "fail_on"])]
+    command: Vec<String>,
 }
 
 /// Runs the rules, then applies fixes or prints the results.
 pub fn run(args: CheckArgs) -> Ending {
     if let Some(rule) = &args.explain {
         return explain(rule);
+    }
+    let asked = RightsAsked { pid: args.pid, comm: args.comm, command: args.command };
+    if asked.is_any() {
+        return rights::run(&asked, args.json);
     }
     let files = Root::system();
     let context = Context::new(&files, cpus(&files, args.cpus.as_deref())?);

@@ -44,7 +44,7 @@ impl CycleTarget {
         }
         let mut processes = pids.to_vec();
         for name in comms {
-            processes.extend(of_name(name)?);
+            processes.extend(processes_named(name)?);
         }
         let threads = &ids_of(threads, &processes)?;
         if processes.is_empty() && !threads.is_empty() {
@@ -226,7 +226,11 @@ pub fn kept(name: &str) -> String {
     String::from_utf8_lossy(&name.as_bytes()[..name.len().min(15)]).into_owned()
 }
 
-fn of_name(name: &str) -> Result<Vec<u32>, Failure> {
+/// The processes of this name, without punctual's own.
+///
+/// # Errors
+/// There is none, or /proc cannot be read.
+pub fn processes_named(name: &str) -> Result<Vec<u32>, Failure> {
     let cannot = |why| Failure::failed(format!("cannot read /proc: {why}"));
     let entries = fs::read_dir("/proc").map_err(cannot)?.flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());

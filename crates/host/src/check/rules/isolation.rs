@@ -302,8 +302,12 @@ fn housekeeping_cpus(ctx: &Context) -> Conclusion {
             .conclude();
     }
     match ctx.cpus.contains(0) {
-        true => advice("the first CPU is a real-time CPU; work from boot stays on it", evidence)
-            .fix(Fix::by_hand("take higher CPUs for real time")),
+        true => warning(
+            "CPU 0 is a real-time CPU: work from boot, timekeeping, and interrupts without another \
+             CPU stay on it",
+            evidence,
+        )
+        .fix(Fix::by_hand("take higher CPUs for real time")),
         false => ok("housekeeping CPUs remain", evidence),
     }
     .conclude()

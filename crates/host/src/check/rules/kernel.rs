@@ -3,6 +3,7 @@
 use super::{Rule, RuleGroup};
 use crate::check::context::{Context, as_number, known};
 use crate::check::outcome::*;
+use crate::check::parameters::{Reader, Readers, asked};
 use crate::environment::PreemptionModel;
 
 pub(super) const RULES: &[Rule] = &[
@@ -59,6 +60,15 @@ pub(super) const RULES: &[Rule] = &[
               one has none: sched_setscheduler(2) fails with EPERM.",
         source: "Documentation/scheduler/sched-rt-group.rst",
         evaluate: rt_group_budget,
+    },
+    Rule {
+        id: "parameter-nobody-reads",
+        group: RuleGroup::Kernel,
+        title: "every word of the kernel's command line is read by somebody",
+        why: "The kernel drops a misspelled parameter, or one of a module that it lacks, with no \
+              more than a line in its log: the setting is not in force.",
+        source: "init/main.c, unknown_bootoption and print_unknown_bootoptions",
+        evaluate: parameter_nobody_reads,
     },
 ];
 
@@ -192,6 +202,18 @@ fn fair_server(ctx: &Context) -> Conclusion {
         return ok("no time is reserved for other tasks", format_evidence(files, "0")).conclude();
     }
     let fix = Fix::writes(lent.iter().map(|path| (path.clone(), "0".into())).collect());
+    // With its server started a CPU has another task to run in time, so its tick goes on
+    // (kernel/sched/core.c, sched_can_stop_tick).
+    let full = ctx.environment.kernel.tick.nohz_full.known().cloned().unwrap_or_default();
+    let ticking = full.intersection(&ctx.cpus);
+    if !ticking.is_empty() {
+        let message = format!(
+            "a starved fair task preempts real-time tasks, and its server keeps the tick of CPUs \
+             {ticking} alive, which nohz_full= is to stop"
+        );
+        let evidence = format!("not 0: {}", join_some(&lent));
+        return warning(message, evidence).fix(fix).conclude();
+    }
     advice("a starved fair task preempts real-time tasks", format!("not 0: {}", join_some(&lent)))
         .fix(fix)
         .conclude()
@@ -248,4 +270,31 @@ fn rt_group_budget(ctx: &Context) -> Conclusion {
              GROUP/tasks"
         )))
         .conclude()
+}
+
+fn parameter_nobody_reads(ctx: &Context) -> Conclusion {
+    let words = ctx.command_line()?.words();
+    let release = ctx.environment.kernel.release.known().map(String::as_str);
+    let readers = Readers::read(ctx.files(), release, &words);
+    let (mut nobody, mut open) = (Vec::new(), Vec::new());
+    for word in asked(&words) {
+        match readers.of(word) {
+            Reader::Some => {}
+            Reader::Nobody(None) => nobody.push(format!("`{word}`")),
+            Reader::Nobody(Some(meant)) => nobody.push(format!("`{word}` (`{meant}` is meant?)")),
+            Reader::Unknown(why) => open.push(format!("`{word}`: {why}")),
+        }
+    }
+    if !nobody.is_empty() {
+        let evidence = format!("/proc/cmdline has {}", join_some(&nobody));
+        return warning(format!("read by nobody: {}", join_some(&nobody)), evidence)
+            .fix(Fix::by_hand("correct or remove these words of the kernel's command line"))
+            .conclude();
+    }
+    match open.is_empty() {
+        true => ok("every word is read", "/proc/cmdline"),
+        false => unknown(format!("/proc/cmdline has {}", join_some(&open)))
+            .fix(Fix::by_hand("run as root: /proc/1/environ names the words that nobody read")),
+    }
+    .conclude()
 }

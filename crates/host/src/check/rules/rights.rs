@@ -4,6 +4,7 @@ use super::{Rule, RuleGroup};
 use crate::check::Capability;
 use crate::check::context::{Context, as_number, known};
 use crate::check::outcome::*;
+use crate::check::rights::{Grant, find_grants};
 use crate::environment::MemorySize;
 
 pub(super) const RULES: &[Rule] = &[
@@ -53,8 +54,8 @@ const DEFAULT_SLACK: i64 = 50_000;
 /// Raises a limit at login: `item` and `value` of limits.conf(5), `unit` of systemd.exec(5). If a
 /// line already grants it, a user named there only has to log in again.
 fn limits_conf(ctx: &Context, item: &str, value: &str, unit: &str) -> Fix {
-    Fix::by_hand(match granted(ctx, item, value) {
-        Some((path, line)) => format!(
+    Fix::by_hand(match find_grants(ctx.files(), item, value).first() {
+        Some(Grant { path, line, .. }) => format!(
             "{path} grants it (`{line}`): log in again as a user whom this line names (id -nG \
              lists the groups); a service needs {unit} in its unit"
         ),
@@ -62,30 +63,6 @@ fn limits_conf(ctx: &Context, item: &str, value: &str, unit: &str) -> Fix {
             "echo '@realtime - {item} {value}' > /etc/security/limits.d/realtime.conf, add the \
              user to the group realtime, log in again; a service needs {unit} in its unit"
         ),
-    })
-}
-
-/// The line that grants this limit or more to some user, and its file, as pam_limits(8) reads them.
-fn granted(ctx: &Context, item: &str, value: &str) -> Option<(String, String)> {
-    const DROP_INS: &str = "/etc/security/limits.d";
-    let drop_ins = ctx.files().list(DROP_INS).unwrap_or_default();
-    let drop_ins = drop_ins.into_iter().filter(|name| name.ends_with(".conf"));
-    let paths = drop_ins.map(|name| format!("{DROP_INS}/{name}"));
-    let enough = |given: &str| {
-        let number = |text: &str| match text {
-            "unlimited" | "infinity" | "-1" => Some(u64::MAX),
-            text => text.parse().ok(),
-        };
-        number(given) >= number(value)
-    };
-    paths.chain(["/etc/security/limits.conf".to_owned()]).find_map(|path| {
-        let text = ctx.files().read(&path).ok()?;
-        let line =
-            text.lines().map(|line| line.split('#').next().unwrap_or_default()).find(|line| {
-                let words: Vec<&str> = line.split_whitespace().collect();
-                matches!(words[..], [_, "-" | "soft", of, given] if of == item && enough(given))
-            })?;
-        Some((path, line.split_whitespace().collect::<Vec<_>>().join(" ")))
     })
 }
 

@@ -23,6 +23,39 @@ const NO_RIGHTS: (&str, &str) = (STATUS, "CapEff:\t0000000000000000");
 const DYNAMIC: (&str, &str) = (VERSION, "#1 SMP PREEMPT_DYNAMIC");
 const NOT_RT: (&str, &str) = (REALTIME, GONE);
 
+const BUILTIN: (&str, &str) =
+    ("/lib/modules/6.12.30-rt-amd64/modules.builtin", "kernel/drivers/usb/core/usbcore.ko\n");
+const MODINFO: (&str, &str) = (
+    "/lib/modules/6.12.30-rt-amd64/modules.builtin.modinfo",
+    "usbcore.license=GPL\0usbcore.parmtype=autosuspend:int\0",
+);
+const DEPENDENCIES: (&str, &str) =
+    ("/lib/modules/6.12.30-rt-amd64/modules.dep", "kernel/drivers/net/e1000.ko.xz: mii.ko.xz\n");
+const KSOFTIRQD_RAISED: &str = "30 (ksoftirqd/2) S 2 0 0 0 -1 2129984 0 0 0 0 0 0 0 0 -51 0 1 0 5 \
+                                0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 17 2 50 1 0 0 0";
+const RCUC_LOW: (&str, &str) = (
+    "/proc/31/stat",
+    "31 (rcuc/2) S 2 0 0 0 -1 2129984 0 0 0 0 0 0 0 0 -2 0 1 0 5 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 17 \
+     2 1 1 0 0 0",
+);
+const QEMU: (&str, &str) = (
+    "/proc/90/stat",
+    "90 (qemu-system-x86) S 1 0 0 0 -1 4194560 0 0 0 0 0 0 0 0 20 0 1 0 5 0 0 0 0 0 0 0 0 0 0 0 0 \
+     0 0 0 17 1 0 0 0 0 0",
+);
+const VCPU: (&str, &str) = (
+    "/proc/90/task/91/stat",
+    "91 (CPU 0/KVM) S 1 0 0 0 -1 4194560 0 0 0 0 0 0 0 0 20 0 1 0 5 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 \
+     17 1 0 0 0 0 0",
+);
+const MACHINE: (&str, &str) = ("/proc/90/status", "Cpus_allowed_list:\t0-1");
+const QEMU_OUT: &[(&str, &str)] =
+    &[QEMU, MACHINE, VCPU, ("/proc/90/task/91/status", "Cpus_allowed_list:\t0-3")];
+const QEMU_IN: &[(&str, &str)] =
+    &[QEMU, MACHINE, VCPU, ("/proc/90/task/91/status", "Cpus_allowed_list:\t2")];
+const QEMU_ELSEWHERE: &[(&str, &str)] =
+    &[QEMU, MACHINE, VCPU, ("/proc/90/task/91/status", "Cpus_allowed_list:\t0-1")];
+
 const CASES: &[Case] = &[
     ("preemption-model", &[NOT_RT, DYNAMIC, (SWITCH, "none voluntary (full)")], Advice),
     ("preemption-model", &[NOT_RT, DYNAMIC, (SWITCH, "none (voluntary) full")], Bad),
@@ -73,7 +106,61 @@ const CASES: &[Case] = &[
         &[(RELEASE, "6.1.0"), ("/proc/sys/kernel/sched_rt_runtime_us", "1000000")],
         Ok,
     ),
-    ("fair-server", &[("/sys/kernel/debug/sched/fair_server/cpu3/runtime", "50000000")], Advice),
+    ("fair-server", &[("/sys/kernel/debug/sched/fair_server/cpu3/runtime", "50000000")], Warning),
+    (
+        "fair-server",
+        &[
+            ("/sys/kernel/debug/sched/fair_server/cpu3/runtime", "50000000"),
+            ("/sys/devices/system/cpu/nohz_full", ""),
+        ],
+        Advice,
+    ),
+    ("parameter-nobody-reads", &[(CMDLINE, "quiet network.disable_ipv6=1")], Warning),
+    ("parameter-nobody-reads", &[(CMDLINE, "isolcpu=2-3")], Warning),
+    ("parameter-nobody-reads", &[(CMDLINE, "splash systemd.unit=x rd.luks.uuid=1")], Ok),
+    ("parameter-nobody-reads", &[(CMDLINE, "blurb=1")], Unknown),
+    (
+        "parameter-nobody-reads",
+        &[(CMDLINE, "isolcpuz=2-3"), ("/proc/1/environ", "HOME=/\0isolcpuz=2-3\0")],
+        Warning,
+    ),
+    (
+        "parameter-nobody-reads",
+        &[
+            (CMDLINE, "BOOT_IMAGE=/vmlinuz blurb=1"),
+            ("/proc/1/environ", "HOME=/\0BOOT_IMAGE=/vmlinuz\0"),
+        ],
+        Ok,
+    ),
+    (
+        "parameter-nobody-reads",
+        &[
+            (CMDLINE, "blurb=1"),
+            ("/var/log/dmesg", "Unknown kernel command line parameters \"blurb=1\", will be"),
+        ],
+        Warning,
+    ),
+    ("parameter-nobody-reads", &[(CMDLINE, "pcie_aspm.policy=default")], Ok),
+    ("parameter-nobody-reads", &[(CMDLINE, "usbcore.autosuspend=-1")], Unknown),
+    ("parameter-nobody-reads", &[(CMDLINE, "usbcore.autosuspend=-1"), BUILTIN, MODINFO], Ok),
+    ("parameter-nobody-reads", &[(CMDLINE, "usbcore.autosuspent=-1"), BUILTIN, MODINFO], Warning),
+    ("parameter-nobody-reads", &[(CMDLINE, "e1000.x=1"), BUILTIN, MODINFO], Unknown),
+    ("parameter-nobody-reads", &[(CMDLINE, "e1000.x=1"), BUILTIN, MODINFO, DEPENDENCIES], Unknown),
+    ("parameter-nobody-reads", &[(CMDLINE, "e1001.x=1"), BUILTIN, MODINFO, DEPENDENCIES], Warning),
+    ("kernel-thread-order", &[("/proc/30/stat", KSOFTIRQD_RAISED)], Warning),
+    (
+        "kernel-thread-order",
+        &[
+            ("/proc/30/stat", KSOFTIRQD_RAISED),
+            RCUC_LOW,
+            ("/proc/31/status", "Cpus_allowed_list:\t2"),
+        ],
+        Warning,
+    ),
+    ("kernel-thread-order", &[RCUC_LOW, ("/proc/31/status", "Cpus_allowed_list:\t2")], Ok),
+    ("vcpu-threads", QEMU_OUT, Warning),
+    ("vcpu-threads", QEMU_IN, Ok),
+    ("vcpu-threads", QEMU_ELSEWHERE, Ok),
     ("fair-server", &[("/sys/kernel/debug/sched/fair_server/cpu3/runtime", GONE)], Unknown),
     ("rt-group-budget", &[(CONFIG, "CONFIG_RT_GROUP_SCHED=y")], Advice),
     ("rt-group-budget", &[(CONFIG, "CONFIG_RT_GROUP_SCHED=y"), (CMDLINE, "rt_group_sched=0")], Ok),
@@ -231,7 +318,7 @@ const CASES: &[Case] = &[
     ),
     ("cpus-online", &[("/sys/devices/system/cpu/online", "0-2")], Bad),
     ("housekeeping-cpus", &[("/sys/devices/system/cpu/isolated", "0-3")], Bad),
-    ("housekeeping-cpus", &[("/sys/devices/system/cpu/isolated", "0-1")], Advice),
+    ("housekeeping-cpus", &[("/sys/devices/system/cpu/isolated", "0-1")], Warning),
     ("nohz-full", &[("/sys/devices/system/cpu/nohz_full", "(null)")], Advice),
     ("nohz-full", &[("/sys/devices/system/cpu/nohz_full", "3")], Warning),
     ("nohz-full", &[(CONFIG, "CONFIG_HZ=250")], Advice),

@@ -220,6 +220,8 @@ fn no_remedy_adds_a_parameter_that_is_there() {
     assert_judged("nohz-full-unseen", None, rule, "unknown", "asks for nohz_full=3");
     assert_judged("nohz-full-unseen", None, "isolation-request", "unknown", "has nohz_full=3");
     assert_eq!(unseen.fix, None);
+    let unread = ["parameter-nobody-reads", "warning", "network.disable_ipv6=1` (`ipv6.disable=1`"];
+    assert_judged("nohz-full-unseen", None, unread[0], unread[1], unread[2]);
     let asked = full(line("isolcpus=2-3 nohz_full=2-3"), "");
     let judged = result(&asked, None, rule);
     assert!(judged.message.ends_with("nohz_full=2-3 is asked for and not in force"), "{judged:?}");

@@ -16,7 +16,7 @@ Reference, made from the program.
 judges are the named ones, else the isolated ones, else all. The verdict of each rule is `ok`,
 `advice`, `warning`, `bad` or `unknown` (a required file cannot be read), with its evidence; a rule
 that does not apply is `ok`, with the reason. `--fix` applies what can be fixed by writing files,
-through the journal of `punctual isolate`, so that `punctual isolate undo` takes it back; the rest
+through the journal of `punctual isolate`; `punctual isolate undo --fixes` takes it back. The rest
 is a command or a boot parameter that is shown. No fix sets all CPUs apart.
 
 The output begins with the number of rules of each verdict. What to do follows, the worst first,

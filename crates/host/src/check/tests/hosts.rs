@@ -35,7 +35,7 @@ fn summary(host: &str, cpus: Option<&str>) -> String {
 
 #[test]
 fn the_standard_debian_kernel_is_judged() {
-    insta::assert_snapshot!(summary("debian-standard", None), @r#"
+    insta::assert_snapshot!(summary("debian-standard", None), @"
     bad:
       preemption-model clocksource
     warning:
@@ -46,25 +46,25 @@ fn the_standard_debian_kernel_is_judged() {
     unknown:
       locked-page-compaction
     ok:
-      preemption-request (fair-server) (rt-group-budget) high-resolution-timers clock-event-device (timer-migration)
-      (governor) (energy-preference) (frequency-cap) (turbo) idle-states pcie-power-saving
-      isolation-request (isolation-lasts) cpus-online (housekeeping-cpus) (nohz-full) (nohz-full-isolated)
+      preemption-request (fair-server) (rt-group-budget) parameter-nobody-reads high-resolution-timers clock-event-device
+      (timer-migration) (governor) (energy-preference) (frequency-cap) (turbo) idle-states
+      pcie-power-saving isolation-request cpus-online (housekeeping-cpus) (nohz-full) (nohz-full-isolated)
       (rcu-callbacks) (systemd-affinity) smt-siblings (shared-cache) (one-memory-node) (interrupts-elsewhere)
       (default-irq-affinity) (irqaffinity-parameter) (managed-interrupts) irqbalance (irq-thread-priorities) (packet-steering)
-      (user-tasks) (kernel-threads) competing-priorities audit (workqueues) (writeback-workqueue)
-      nmi-watchdog (soft-watchdog) (hung-task-detector) (vm-statistics) console-messages (access-times)
-      swap hugepage-defrag same-page-merging numa-balancing lock-debugging sanitizers
-      memory-debugging preemption-debugging irqsoff-tracers-built current-tracer trace-events stack-tracer
-      scheduler-statistics steal-time (smi-count) microcode mitigations (thermal-throttling)
-      realtime-priority-limit memory-lock-limit realtime-timeout timer-slack cpuset-controller kernel-recorder
-      bpf kernel-types lockdown tracefs kernel-probes user-probes
-      perf-events debugfs
-    "#);
+      (user-tasks) (kernel-threads) competing-priorities audit kernel-thread-order (vcpu-threads)
+      (workqueues) (writeback-workqueue) nmi-watchdog (soft-watchdog) (hung-task-detector) (vm-statistics)
+      console-messages (access-times) swap hugepage-defrag same-page-merging numa-balancing
+      lock-debugging sanitizers memory-debugging preemption-debugging irqsoff-tracers-built current-tracer
+      trace-events stack-tracer scheduler-statistics steal-time (smi-count) microcode
+      mitigations (thermal-throttling) realtime-priority-limit memory-lock-limit realtime-timeout timer-slack
+      cpuset-controller kernel-recorder bpf kernel-types lockdown tracefs
+      kernel-probes user-probes perf-events debugfs
+    ");
 }
 
 #[test]
 fn the_debian_rt_kernel_is_judged() {
-    insta::assert_snapshot!(summary("debian-rt", None), @r#"
+    insta::assert_snapshot!(summary("debian-rt", None), @"
     bad:
       clocksource
     warning:
@@ -75,25 +75,25 @@ fn the_debian_rt_kernel_is_judged() {
     unknown:
       locked-page-compaction
     ok:
-      preemption-model preemption-request threaded-interrupts (fair-server) (rt-group-budget) high-resolution-timers
-      clock-event-device (governor) (energy-preference) (frequency-cap) (turbo) idle-states
-      pcie-power-saving isolated-cpus isolation-request isolation-lasts cpus-online housekeeping-cpus
+      preemption-model preemption-request threaded-interrupts (fair-server) (rt-group-budget) parameter-nobody-reads
+      high-resolution-timers clock-event-device (governor) (energy-preference) (frequency-cap) (turbo)
+      idle-states pcie-power-saving isolated-cpus isolation-request cpus-online housekeeping-cpus
       nohz-full nohz-full-isolated rcu-callbacks (systemd-affinity) smt-siblings shared-cache
       one-memory-node interrupts-elsewhere default-irq-affinity irqaffinity-parameter managed-interrupts irqbalance
-      irq-thread-priorities packet-steering user-tasks competing-priorities audit workqueues
-      nmi-watchdog soft-watchdog console-messages (access-times) swap (transparent-hugepages)
-      (hugepage-defrag) same-page-merging (numa-balancing) lock-debugging sanitizers memory-debugging
-      preemption-debugging irqsoff-tracers-built current-tracer trace-events stack-tracer scheduler-statistics
-      steal-time (smi-count) microcode mitigations (thermal-throttling) realtime-priority-limit
-      memory-lock-limit realtime-timeout timer-slack cpuset-controller kernel-recorder bpf
-      kernel-types lockdown tracefs kernel-probes user-probes latency-tracers
-      perf-events debugfs
-    "#);
+      irq-thread-priorities packet-steering user-tasks competing-priorities audit kernel-thread-order
+      (vcpu-threads) workqueues nmi-watchdog soft-watchdog console-messages (access-times)
+      swap (transparent-hugepages) (hugepage-defrag) same-page-merging (numa-balancing) lock-debugging
+      sanitizers memory-debugging preemption-debugging irqsoff-tracers-built current-tracer trace-events
+      stack-tracer scheduler-statistics steal-time (smi-count) microcode mitigations
+      (thermal-throttling) realtime-priority-limit memory-lock-limit realtime-timeout timer-slack cpuset-controller
+      kernel-recorder bpf kernel-types lockdown tracefs kernel-probes
+      user-probes latency-tracers perf-events debugfs
+    ");
 }
 
 #[test]
 fn an_arm64_board_is_judged() {
-    insta::assert_snapshot!(summary("arm64-board", Some("3")), @r#"
+    insta::assert_snapshot!(summary("arm64-board", Some("3")), @"
     bad:
       preemption-model
     warning:
@@ -105,23 +105,23 @@ fn an_arm64_board_is_judged() {
     unknown:
       governor frequency-cap locked-page-compaction
     ok:
-      preemption-request (fair-server) (rt-group-budget) high-resolution-timers clocksource (tsc-stability)
-      (tsc-deadline-timer) clock-event-device (energy-preference) (turbo) idle-states pcie-power-saving
-      isolation-request (isolation-lasts) cpus-online housekeeping-cpus (nohz-full-isolated) (systemd-affinity)
+      preemption-request (fair-server) (rt-group-budget) parameter-nobody-reads high-resolution-timers clocksource
+      (tsc-stability) (tsc-deadline-timer) clock-event-device (energy-preference) (turbo) idle-states
+      pcie-power-saving isolation-request cpus-online housekeeping-cpus (nohz-full-isolated) (systemd-affinity)
       smt-siblings one-memory-node (managed-interrupts) irqbalance (irq-thread-priorities) packet-steering
-      competing-priorities audit nmi-watchdog (machine-check-polling) console-messages (access-times)
-      swap hugepage-defrag same-page-merging numa-balancing lock-debugging sanitizers
-      memory-debugging preemption-debugging irqsoff-tracers-built current-tracer trace-events stack-tracer
-      scheduler-statistics hypervisor steal-time (smi-count) (microcode) mitigations
-      (thermal-throttling) realtime-priority-limit memory-lock-limit realtime-timeout timer-slack cpuset-controller
-      kernel-recorder bpf kernel-types lockdown tracefs kernel-probes
-      user-probes perf-events hardware-counters debugfs
-    "#);
+      competing-priorities audit kernel-thread-order (vcpu-threads) nmi-watchdog (machine-check-polling)
+      console-messages (access-times) swap hugepage-defrag same-page-merging numa-balancing
+      lock-debugging sanitizers memory-debugging preemption-debugging irqsoff-tracers-built current-tracer
+      trace-events stack-tracer scheduler-statistics hypervisor steal-time (smi-count)
+      (microcode) mitigations (thermal-throttling) realtime-priority-limit memory-lock-limit realtime-timeout
+      timer-slack cpuset-controller kernel-recorder bpf kernel-types lockdown
+      tracefs kernel-probes user-probes perf-events hardware-counters debugfs
+    ");
 }
 
 #[test]
 fn a_cloud_guest_is_judged() {
-    insta::assert_snapshot!(summary("cloud-guest", None), @r#"
+    insta::assert_snapshot!(summary("cloud-guest", None), @"
     bad:
       preemption-model
     warning:
@@ -133,19 +133,19 @@ fn a_cloud_guest_is_judged() {
       fair-server locked-page-compaction current-tracer trace-events lockdown user-probes
       latency-tracers
     ok:
-      preemption-request rt-group-budget high-resolution-timers clocksource tsc-stability tsc-deadline-timer
-      clock-event-device (timer-migration) (governor) (energy-preference) (frequency-cap) (turbo)
-      idle-states pcie-power-saving isolation-request (isolation-lasts) cpus-online (housekeeping-cpus)
+      preemption-request rt-group-budget parameter-nobody-reads high-resolution-timers clocksource tsc-stability
+      tsc-deadline-timer clock-event-device (timer-migration) (governor) (energy-preference) (frequency-cap)
+      (turbo) idle-states pcie-power-saving isolation-request cpus-online (housekeeping-cpus)
       (nohz-full) (nohz-full-isolated) (rcu-callbacks) (systemd-affinity) smt-siblings (shared-cache)
       (one-memory-node) (interrupts-elsewhere) (default-irq-affinity) (irqaffinity-parameter) (managed-interrupts) irqbalance
       irq-thread-priorities (packet-steering) (user-tasks) (kernel-threads) competing-priorities audit
-      (workqueues) (writeback-workqueue) nmi-watchdog (soft-watchdog) (hung-task-detector) (machine-check-polling)
-      (vm-statistics) console-messages access-times swap transparent-hugepages hugepage-defrag
-      same-page-merging numa-balancing lock-debugging sanitizers memory-debugging preemption-debugging
-      irqsoff-tracers-built (stack-tracer) (scheduler-statistics) (smi-count) mitigations (thermal-throttling)
-      realtime-priority-limit memory-lock-limit realtime-timeout timer-slack cpuset-controller kernel-recorder
-      bpf kernel-types perf-events
-    "#);
+      kernel-thread-order (vcpu-threads) (workqueues) (writeback-workqueue) nmi-watchdog (soft-watchdog)
+      (hung-task-detector) (machine-check-polling) (vm-statistics) console-messages access-times swap
+      transparent-hugepages hugepage-defrag same-page-merging numa-balancing lock-debugging sanitizers
+      memory-debugging preemption-debugging irqsoff-tracers-built (stack-tracer) (scheduler-statistics) (smi-count)
+      mitigations (thermal-throttling) realtime-priority-limit memory-lock-limit realtime-timeout timer-slack
+      cpuset-controller kernel-recorder bpf kernel-types perf-events
+    ");
 }
 
 /// The same kernel booted with and without `isolcpus=1 nohz_full=1 rcu_nocbs=1 irqaffinity=0`, with
@@ -248,6 +248,9 @@ fn the_capture_script_copies_every_file_that_rules_read() {
         "/proc/config.gz",
         "/lib/modules/*/config",
         "/usr/lib/modules/*/config",
+        // Lists of all modules: only parameters with a dot are looked up in them.
+        "/lib/modules/*/modules.builtin",
+        "/usr/lib/modules/*/modules.builtin",
         "/dev/cpu/*/msr",
         // Only two variables of the environment are relevant.
         "/proc/*/environ",

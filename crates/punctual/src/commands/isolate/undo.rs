@@ -11,6 +11,7 @@ use punctual_host::journal::record::ChangePurpose;
 use punctual_host::journal::report::JournalReport;
 use punctual_host::journal::{IfChanged, SavedJournal, UndoReport, undo};
 use punctual_study::tune::reboots::system::going_on;
+use std::cell::Cell;
 use std::fmt::Write;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -48,9 +49,13 @@ pub fn run(args: IsolateUndoArgs) -> Ending {
         (_, true) => IfChanged::Keep,
         _ => IfChanged::Report,
     };
+    let (fixes, others) = (Cell::new(false), Cell::new(false));
     let wanted = |saved: &SavedJournal| {
         let fix = saved.begin.as_ref().is_some_and(|begin| begin.purpose == ChangePurpose::Fix);
-        args.all || fix == args.fixes
+        let wanted = args.all || fix == args.fixes;
+        let left = if fix { &fixes } else { &others };
+        left.set(left.get() || !wanted);
+        wanted
     };
     // A partition of partrt is one of ours from here on.
     let unknown = match args.fixes {
@@ -74,6 +79,18 @@ pub fn run(args: IsolateUndoArgs) -> Ending {
             output::say(
                 "note: the partition is made again at the next boot: `punctual isolate unit \
                  --remove` removes what makes it\n",
+            );
+        }
+        if fixes.get() {
+            output::say(
+                "note: the changes of `punctual check --fix` are still in force: `punctual isolate \
+                 undo --fixes` reverts them\n",
+            );
+        }
+        if others.get() {
+            output::say(
+                "note: a partition or its tweaks are still in force: `punctual isolate undo` \
+                 reverts them\n",
             );
         }
         // A tuning across reboots outlives a boot, so no journal has it.

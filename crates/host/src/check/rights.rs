@@ -1,0 +1,85 @@
+//! Why the threads of a process are not real-time: which right is missing, what refuses it, and on
+//! which way into this system it was granted, lost, or should have been granted.
+//!
+//! Everything is read from /proc and from the files that grant rights, so that each way runs on a
+//! tree of files. What the kernel does not tell is *not known*: the calls that a seccomp filter
+//! refuses, and what an ancestor was that has ended.
+
+mod answer;
+mod grants;
+mod group;
+mod obstacles;
+mod pam;
+mod sentence;
+mod subject;
+mod unit;
+mod way;
+
+pub use answer::{
+    Ancestor, Obstacle, ObstacleKind, RefusedCall, Right, RightKind, RightVerdict, RightsAnswer,
+    RightsVerdict, ThreadScheduling, Way, WayKind,
+};
+pub(super) use grants::{Grant, find_grants};
+
+use crate::files::Files;
+use sentence::sentence;
+use subject::Subject;
+
+/// The answer for a process; `refused`: the calls that were refused while it was watched, if it
+/// was.
+///
+/// # Errors
+/// There is no such process, or /proc shows nothing of it.
+pub fn answer(
+    files: &dyn Files,
+    process: u32,
+    refused: Option<Vec<RefusedCall>>,
+) -> Result<RightsAnswer, String> {
+    let subject = Subject::read(files, process)?;
+    let threads = subject.threads(files);
+    let calls = refused.as_deref().unwrap_or_default();
+    let (rights, obstacles) = obstacles::find(files, &subject, calls);
+    let way = way::find(files, &subject, &obstacles);
+    let seen = Seen { threads: &threads, refused: calls, rights: &rights };
+    let verdict = seen.verdict(&obstacles);
+    let message = sentence(verdict, &threads, calls, &obstacles, &subject);
+    let remedy = way.remedy.clone().filter(|_| verdict == RightsVerdict::Refused);
+    let ancestors = subject.ancestors.iter().map(Subject::shown).collect();
+    Ok(RightsAnswer {
+        process,
+        name: subject.name().to_owned(),
+        verdict,
+        message,
+        threads,
+        refused,
+        rights,
+        obstacles,
+        way: way.shown(),
+        ancestors,
+        remedy,
+    })
+}
+
+struct Seen<'a> {
+    threads: &'a [ThreadScheduling],
+    refused: &'a [RefusedCall],
+    rights: &'a [Right],
+}
+
+impl Seen<'_> {
+    fn verdict(&self, obstacles: &[Obstacle]) -> RightsVerdict {
+        let is_real_time = self.threads.iter().any(|thread| thread.policy.is_real_time());
+        let is_policy = |right: &&Right| right.right == RightKind::RealTimePolicy;
+        let mut policy = self.rights.iter().filter(is_policy);
+        let unknown = policy.any(|right| right.verdict == RightVerdict::Unknown);
+        match () {
+            () if is_real_time && self.refused.is_empty() => RightsVerdict::RealTime,
+            () if !obstacles.is_empty() => RightsVerdict::Refused,
+            () if unknown || !self.refused.is_empty() => RightsVerdict::Unknown,
+            () => RightsVerdict::Allowed,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,34 @@
+//! The answer in one sentence.
+
+use super::answer::{Obstacle, RefusedCall, RightsVerdict, ThreadScheduling};
+use super::subject::Subject;
+
+pub(super) fn sentence(
+    verdict: RightsVerdict,
+    threads: &[ThreadScheduling],
+    refused: &[RefusedCall],
+    obstacles: &[Obstacle],
+    subject: &Subject,
+) -> String {
+    let real_time = threads.iter().filter(|thread| thread.policy.is_real_time()).count();
+    let all = threads.len();
+    let asked = refused.first().map(|call| {
+        let RefusedCall { call, error, .. } = call;
+        format!("{call} was refused ({error}): ")
+    });
+    let asked = asked.unwrap_or_default();
+    match (verdict, obstacles.first()) {
+        (RightsVerdict::RealTime, _) => format!("real-time: {real_time} of {all} threads"),
+        (RightsVerdict::Refused, Some(first)) => format!("{asked}{}", first.message),
+        (RightsVerdict::Allowed, _) if subject.has_filter() => {
+            "no limit refuses a real-time policy; whether its seccomp filter does, /proc does not \
+             show"
+                .to_owned()
+        }
+        (RightsVerdict::Allowed, _) => {
+            "nothing refuses a real-time policy: its program does not ask for one".to_owned()
+        }
+        _ if !refused.is_empty() => format!("{asked}no limit that /proc shows explains it"),
+        _ => "not known: a file that decides it cannot be read".to_owned(),
+    }
+}

@@ -1,0 +1,147 @@
+//! Calls for a policy, for locked memory or a nice value that the kernel refuses to a command.
+
+use punctual_core::event::Group;
+use punctual_core::{CpuSet, Event, EventKind};
+use punctual_host::check::rights::RefusedCall;
+use punctual_record::{Recorder, Request, StartError, syscall_number, wire};
+use std::collections::BTreeMap;
+
+const CALLS: [&str; 7] = [
+    "sched_setscheduler",
+    "sched_setattr",
+    "sched_setparam",
+    "mlockall",
+    "mlock",
+    "mlock2",
+    "setpriority",
+];
+const BUFFER: usize = 256 << 10;
+/// Calls beyond this are not counted.
+const MAX_EVENTS: usize = 100_000;
+
+/// Watches a process and its future children.
+pub struct RefusalWatch {
+    recorder: Recorder,
+    calls: BTreeMap<u32, &'static str>,
+    events: Vec<Event>,
+}
+
+impl RefusalWatch {
+    /// # Errors
+    /// Kernel events cannot be recorded here.
+    pub fn start(process: u32, cpus: &CpuSet) -> Result<RefusalWatch, StartError> {
+        let number = |name: &&'static str| Some((syscall_number(name)?, *name));
+        let calls: BTreeMap<u32, &'static str> = CALLS.iter().filter_map(number).collect();
+        let request = Request {
+            pids: vec![process],
+            follow_children: true,
+            syscalls: calls.keys().copied().collect(),
+            buffer: BUFFER,
+            ..Request::new(&[Group::Syscall], cpus.clone())
+        };
+        let recorder = Recorder::start(request)?;
+        Ok(RefusalWatch { recorder, calls, events: Vec::new() })
+    }
+
+    /// The refusals so far.
+    pub fn refused(&mut self) -> Vec<RefusedCall> {
+        let RefusalWatch { recorder, calls, events } = self;
+        recorder.drain(&mut |_, bytes| {
+            let room = MAX_EVENTS.saturating_sub(events.len());
+            events.extend(wire::decode(bytes).flatten().take(room));
+        });
+        let lost = recorder.losses().iter().any(|(_, lost)| *lost > 0);
+        // A call may begin on one CPU and end on another.
+        events.sort_by_key(|event| event.at);
+        refusals(events, calls, lost)
+    }
+}
+
+/// The calls that ended with an error. Where events were lost, an entry may be among them.
+fn refusals(events: &[Event], calls: &BTreeMap<u32, &'static str>, lost: bool) -> Vec<RefusedCall> {
+    let mut entered: BTreeMap<u32, u32> = BTreeMap::new();
+    let mut refused: BTreeMap<(u32, u32, i64, bool), u64> = BTreeMap::new();
+    for event in events {
+        match event.what {
+            EventKind::SyscallEnter { number, .. } => {
+                entered.insert(event.tid.0, number);
+            }
+            EventKind::SyscallExit { number, result } => {
+                let began = entered.remove(&event.tid.0) == Some(number);
+                if result < 0 {
+                    *refused.entry((event.tid.0, number, result, began || lost)).or_default() += 1;
+                }
+            }
+            _ => {}
+        }
+    }
+    let call = |((thread, number, result, began), times): ((u32, u32, i64, bool), u64)| {
+        let call = (*calls.get(&number)?).to_owned();
+        Some(RefusedCall { thread, call, error: error(-result), without_entry: !began, times })
+    };
+    refused.into_iter().filter_map(call).collect()
+}
+
+/// The name of an error of these calls.
+fn error(number: i64) -> String {
+    const NAMES: [(i32, &str); 7] = [
+        (libc::EPERM, "EPERM"),
+        (libc::EACCES, "EACCES"),
+        (libc::ENOMEM, "ENOMEM"),
+        (libc::EINVAL, "EINVAL"),
+        (libc::ESRCH, "ESRCH"),
+        (libc::EBUSY, "EBUSY"),
+        (libc::ENOSYS, "ENOSYS"),
+    ];
+    let name = NAMES.iter().find(|(known, _)| i64::from(*known) == number);
+    name.map_or_else(|| format!("error {number}"), |(_, name)| (*name).to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use punctual_core::{MonotonicNs, Tid};
+
+    fn shown(events: &[(u32, EventKind)], lost: bool) -> Vec<(u32, String, String, bool, u64)> {
+        let calls = BTreeMap::from([(144, "sched_setscheduler"), (151, "mlockall")]);
+        let event = |(at, (tid, what)): (usize, &(u32, EventKind))| Event {
+            at: MonotonicNs(at as i64),
+            cpu: 0,
+            tid: Tid(*tid),
+            what: *what,
+        };
+        let events: Vec<Event> = events.iter().enumerate().map(event).collect();
+        let all = refusals(&events, &calls, lost).into_iter();
+        all.map(|one| (one.thread, one.call, one.error, one.without_entry, one.times)).collect()
+    }
+
+    fn enter(number: u32) -> EventKind {
+        EventKind::SyscallEnter { number, args: [0, 1] }
+    }
+
+    fn exit(number: u32, result: i64) -> EventKind {
+        EventKind::SyscallExit { number, result }
+    }
+
+    #[test]
+    fn a_refusal_without_an_entry_is_told_from_one_with_it() {
+        let events = [
+            (7, enter(144)),
+            (8, exit(144, -1)),
+            (7, exit(144, -1)),
+            (7, enter(151)),
+            (7, exit(151, -12)),
+            (9, enter(144)),
+            (9, exit(144, 0)),
+        ];
+        let (setscheduler, mlockall) = ("sched_setscheduler".to_owned(), "mlockall".to_owned());
+        let expected = vec![
+            (7, setscheduler.clone(), "EPERM".to_owned(), false, 1),
+            (7, mlockall, "ENOMEM".to_owned(), false, 1),
+            (8, setscheduler, "EPERM".to_owned(), true, 1),
+        ];
+        assert_eq!(shown(&events, false), expected);
+        // Its entry may be what was lost.
+        assert!(shown(&events, true).iter().all(|one| !one.3));
+    }
+}
