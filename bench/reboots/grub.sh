@@ -93,5 +93,5 @@ echo "$booted"
 head -n 1 <<<"$booted" | grep -q ' quiet panic=10 punctual.tune=1 threadirqs$'
 tail -n 1 <<<"$booted" | grep -q ' quiet$'
 # GRUB has cleared it.
-! grep -qa 'next_entry=punctual-tune' "$place/image"
+! grep -qa 'next_entry=punctual-once' "$place/image"
 echo "the entry booted once, and the usual one after the panic"

@@ -4,6 +4,7 @@
 //! All paths under /proc, /sys, /dev and the cgroup mounts are accessed through [`files::Files`],
 //! so that the logic also runs on a captured tree, or on a scripted one that refuses like a kernel.
 
+pub mod boot;
 pub mod check;
 pub mod cpu_time;
 pub mod environment;

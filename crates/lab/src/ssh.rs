@@ -8,7 +8,8 @@
 //!    independent of connections.
 //! 4. [`run`] and [`resume`] follow it, reconnect, and receive the bundle, without trust in the
 //!    received data.
-//! 5. [`leftovers`] lists and removes the files of runs without an owner.
+//! 5. [`RemoteProgram`] runs short commands of it there: boots.
+//! 6. [`leftovers`] lists and removes the files of runs without an owner.
 
 pub mod agent;
 mod binary;
@@ -16,6 +17,7 @@ mod client;
 mod destination;
 mod files;
 mod follow;
+mod remote_program;
 mod staging;
 mod stderr;
 mod wire;
@@ -24,6 +26,7 @@ pub use client::{Connection, RemoteSystem};
 pub use destination::Destination;
 pub(crate) use files::digest_of;
 pub use follow::{RemoteEnd, RemoteJob, RemoteResult, RemoteWatch, Timeouts, resume, run};
+pub use remote_program::{PAUSE, RemoteAnswer, RemoteProgram, boot_id, restart};
 pub use staging::{Leftover, clean, leftovers};
 use std::path::Path;
 use std::{fmt, io};

@@ -46,8 +46,8 @@ pub use plan::{
 pub use problem::{Problem, ProblemKind, ProblemRow, Problems, Weight};
 pub use resolve::{Resolved, resolve};
 pub use target::{
-    Acceleration, Architecture, Board, Device, KernelChoice, SshPlan, TargetKind, TargetPlan,
-    TargetSpec, VmPlan,
+    Acceleration, Architecture, Board, Device, KernelChoice, SshBoot, SshPlan, TargetKind,
+    TargetPlan, TargetSpec, VmPlan,
 };
 pub use text::{At, Setting, SourceFormat, SourceText, Span, TextPlace};
 pub use words::{

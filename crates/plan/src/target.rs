@@ -108,11 +108,13 @@ section! {
         /// For a virtual machine, where it is required: Debian's kernel by name (`"6.1"`,
         /// `"6.1-rt"`, `"6.12"`, `"6.12-rt"`, or another series that one of Debian's suites has
         /// now, as `"7.2"`), fetched and verified by apt(8) into a cache, or the path of an image,
-        /// with a `/` in it.
+        /// with a `/` in it. For another system: the release of a kernel installed there, which it
+        /// boots for the run.
         key kernel: String, text("STRING", values::path), [""];
         /// The directory of the modules for a kernel given by path, *…/lib/modules/RELEASE*.
         key modules: String, path_text(), ["everything needed is built in"];
-        /// More words for the kernel's command line, at most 1024 bytes.
+        /// More words for the kernel's command line, at most 1024 bytes (vm; another system boots
+        /// with them for the run).
         key cmdline: String, text("STRING", values::kernel_words), [= String::new()];
         /// How many CPUs it has; with virtual time 1.
         key cpus: u32, count(1, MAX_VM_CPUS), [= 1];
@@ -240,6 +242,27 @@ pub struct SshPlan {
     pub known_hosts: Option<PathBuf>,
     /// punctual for its architecture; `None`: the running one.
     pub binary: Option<PathBuf>,
+    /// The boot that it runs in; `None`: any.
+    pub boot: Option<SshBoot>,
+}
+
+/// A boot of another system.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct SshBoot {
+    /// The release of a kernel installed there; `None`: its usual one.
+    pub kernel: Option<String>,
+    /// Words added to its usual command line.
+    pub cmdline: String,
+}
+
+impl SshBoot {
+    /// It in a few words.
+    pub fn words(&self) -> String {
+        let kernel = self.kernel.as_deref().map(|kernel| format!("Linux {kernel}"));
+        let cmdline = Some(self.cmdline.clone()).filter(|words| !words.is_empty());
+        let parts: Vec<String> = kernel.into_iter().chain(cmdline).collect();
+        if parts.is_empty() { "its usual kernel".to_owned() } else { parts.join(", ") }
+    }
 }
 
 impl TargetSpec {
@@ -270,6 +293,8 @@ impl TargetPlan {
                 identity: path(ssh.identity.as_ref()),
                 known_hosts: path(ssh.known_hosts.as_ref()),
                 binary: path(ssh.binary.as_ref()),
+                kernel: ssh.boot.as_ref().and_then(|boot| set(boot.kernel.clone()?)),
+                cmdline: ssh.boot.as_ref().and_then(|boot| set(boot.cmdline.clone())),
                 ..TargetSpec::default()
             }),
         }

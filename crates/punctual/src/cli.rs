@@ -56,6 +56,7 @@ pub enum Command {
     Check(commands::check::CheckArgs),
     Isolate(commands::isolate::IsolateArgs),
     Cpus(commands::cpus::CpusArgs),
+    Boot(commands::boot::BootArgs),
     Ssh(commands::ssh::SshCommandArgs),
     Tune(commands::tune::TuneCommandArgs),
     Convert(commands::convert::ConvertArgs),
@@ -143,6 +144,7 @@ impl Command {
             Command::Check(args) => commands::check::run(args),
             Command::Isolate(args) => commands::isolate::run(args),
             Command::Cpus(args) => commands::cpus::run(args),
+            Command::Boot(args) => commands::boot::run(args),
             Command::Ssh(args) => commands::ssh::run(args),
             Command::Convert(args) => commands::convert::run(args),
             Command::Names(args) => commands::names::run(args),
@@ -159,6 +161,7 @@ impl Command {
     fn may_report_leftovers(&self) -> bool {
         match self {
             Command::Isolate(_) | Command::Cpus(_) => false,
+            Command::Isolate(_) | Command::Boot(_) => false,
             #[cfg(feature = "manual")]
             Command::Completions(_) => false,
             _ => true,

@@ -3,6 +3,7 @@
 mod answer;
 pub mod attach;
 mod beside;
+pub mod boot;
 pub mod bundle;
 mod bundle_page;
 pub mod check;

@@ -13,6 +13,7 @@ mod packaged;
 
 mod answers;
 mod attach_causes;
+mod boards;
 mod cli;
 mod compare;
 mod documents;

@@ -3,6 +3,7 @@
 pub use punctual_bundle::Exit;
 
 use punctual_core::format::plain;
+use punctual_host::boot::BootError;
 use punctual_lab::LabError;
 use punctual_plan::Problems;
 use std::fmt::Display;
@@ -68,6 +69,15 @@ fn harmless(message: impl Display) -> Vec<ErrorPart> {
 impl From<Problems> for Failure {
     fn from(problems: Problems) -> Failure {
         Failure { exit: Exit::Refused, parts: vec![ErrorPart::Problems(problems)] }
+    }
+}
+
+impl From<BootError> for Failure {
+    fn from(why: BootError) -> Failure {
+        match why {
+            BootError::Refused(why) => Failure::refused(why),
+            BootError::Failed(why) => Failure::failed(why),
+        }
     }
 }
 

@@ -54,6 +54,9 @@ pub struct SshOptions {
     pub reconnect_for: Option<Nanos>,
     /// How long the run continues, and its bundle is kept, while no client is connected.
     pub keep_for: Option<Nanos>,
+    /// Whether the other system stays in the boot of the run, and is in its usual one for a run
+    /// that asks for none: runs of a lab follow one another.
+    pub keep_boot: bool,
 }
 
 impl SshOptions {

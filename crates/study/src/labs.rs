@@ -5,6 +5,7 @@
 //! in its own process.
 
 pub mod attempt;
+pub mod boards;
 pub mod collect;
 pub mod directory;
 pub mod engine;

@@ -7,6 +7,7 @@
 //! `remote.output`, and ends with a function of `returned`, even if the result is incomplete or
 //! missing. Messages and files beside the bundle are the command's, the same for all.
 
+pub mod boards;
 mod remote;
 mod returned;
 pub mod ssh;

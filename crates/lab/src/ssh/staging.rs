@@ -63,7 +63,7 @@ impl RemoteDirectory {
     /// A script that continues in the directory, if it is still the one created. A replacement by
     /// others is not entered, and nothing in it runs. The program is not started by `exec`: bash
     /// would make an absolute path of its relative one.
-    fn inside(&self, script: &str) -> String {
+    pub(crate) fn inside(&self, script: &str) -> String {
         let RemoteDirectory { path, nonce } = self;
         format!(
             "sh -c '{JUDGES}cd -P {path} || exit 127; nonce; test \"$PWD:$n\" = {path}:{nonce} && \
@@ -209,7 +209,11 @@ fn script(base: &str, nonce: &str, digest: &str) -> String {
     )
 }
 
-fn run_command(connection: &Connection, command: &str, input: &[u8]) -> Result<Output, SshError> {
+pub(crate) fn run_command(
+    connection: &Connection,
+    command: &str,
+    input: &[u8],
+) -> Result<Output, SshError> {
     let mut command = connection.command(command);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let failed = |why| SshError::new(ErrorPlace::NoClient, format!("cannot start ssh: {why}"));

@@ -91,12 +91,26 @@ fn real_time_kernel(target: &mut Table) -> Result<(), String> {
             clipped(kernel)
         )),
         Some(Value::String(kernel)) if kernel.ends_with("-rt") => Ok(()),
+        // A release as Debian names it: the flavour is before the architecture.
+        Some(Value::String(kernel)) if release(kernel).is_some() => {
+            let (before, after) = release(kernel).unwrap_or_default();
+            *kernel = format!("{before}-rt-{after}");
+            Ok(())
+        }
         Some(Value::String(kernel)) => {
             kernel.push_str("-rt");
             Ok(())
         }
         _ => Err("the target has no `kernel` to take the -rt flavour of".to_owned()),
     }
+}
+
+/// The parts of a release before and after `-rt` in Debian's name of it.
+fn release(kernel: &str) -> Option<(String, String)> {
+    let (before, architecture) = kernel.rsplit_once('-')?;
+    let is_known = ["amd64", "arm64", "armmp", "686"].contains(&architecture);
+    let before = before.strip_suffix("-rt").unwrap_or(before);
+    is_known.then(|| (before.to_owned(), architecture.to_owned()))
 }
 
 /// The name of a section; the default of a measure's name is its kind.

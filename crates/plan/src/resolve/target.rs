@@ -5,8 +5,8 @@ use super::{place, value};
 use crate::problem::{Problem, ProblemKind, Problems};
 use crate::section::FileSection;
 use crate::target::{
-    Acceleration, Architecture, Board, Device, KernelChoice, SshPlan, TargetKind, TargetPlan,
-    TargetSpec, VmPlan,
+    Acceleration, Architecture, Board, Device, KernelChoice, SshBoot, SshPlan, TargetKind,
+    TargetPlan, TargetSpec, VmPlan,
 };
 use crate::text::{Span, each};
 use crate::words::{ByteSize, Word};
@@ -16,7 +16,8 @@ const VM_KEYS: [&str; 12] = [
     "kernel", "modules", "cmdline", "cpus", "memory", "accel", "arch", "machine", "devices",
     "drivers", "timeout", "binary",
 ];
-const SSH_KEYS: [&str; 6] = ["host", "user", "port", "identity", "known_hosts", "binary"];
+const SSH_KEYS: [&str; 8] =
+    ["host", "user", "port", "identity", "known_hosts", "binary", "kernel", "cmdline"];
 
 /// Why a virtual machine in virtual time has one CPU.
 const ONE_CPU: &str = "virtual time needs 1 CPU: several take turns in one thread of QEMU, and \
@@ -184,7 +185,14 @@ fn ssh(spec: &TargetSpec, problems: &mut Problems) -> SshPlan {
     let path = |setting: &crate::text::Setting<String>| {
         setting.as_ref().map(|at| PathBuf::from(&at.value))
     };
+    let kernel = spec.kernel.as_ref().map(|at| at.value.clone());
+    if let Some(at) = spec.kernel.as_ref().filter(|at| at.value.contains('/')) {
+        let help = "write the release of a kernel that is installed there, as `uname -r` prints it";
+        wrong(problems, at.span, "a kernel of another system is not a path", help);
+    }
+    let asks = spec.kernel.is_some() || spec.cmdline.is_some();
     SshPlan {
+        boot: asks.then(|| SshBoot { kernel, cmdline: spec.cmdline() }),
         host: value(&spec.host, String::new()),
         user: spec.user.as_ref().map(|at| at.value.clone()),
         port: spec.port.map(|at| at.value),

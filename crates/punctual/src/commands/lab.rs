@@ -3,6 +3,7 @@
 mod cell;
 mod replay;
 pub mod report;
+mod restore;
 mod run;
 
 use crate::exit::Ending;
@@ -25,6 +26,7 @@ enum LabAction {
     Cell(cell::LabCellArgs),
     Replay(replay::LabReplayArgs),
     Report(report::LabReportArgs),
+    Restore(restore::LabRestoreArgs),
 }
 
 /// Runs a lab file given to `punctual run`.
@@ -39,5 +41,6 @@ pub fn run(args: LabArgs) -> Ending {
         LabAction::Cell(args) => cell::run(args),
         LabAction::Replay(args) => replay::run(args),
         LabAction::Report(args) => report::run(args),
+        LabAction::Restore(args) => restore::run(args),
     }
 }

@@ -10,8 +10,10 @@ use punctual_core::Nanos;
 use punctual_core::format::counted;
 use punctual_plan::TargetPlan;
 use punctual_plan::lab::{Lab, LabCell};
+use punctual_plan::target::{SshBoot, SshPlan};
 use punctual_session::exit::Failure;
 use punctual_stats::median_of_sorted;
+use sha2::{Digest, Sha256};
 use std::time::Duration;
 
 /// The time of a guest's run besides measuring, from packing its files to reading its results. The
@@ -50,6 +52,8 @@ pub struct PlannedCell {
     pub lane: RunLane,
     /// The place where it runs, in words.
     pub place: String,
+    /// The other system, if its cells are booted there.
+    pub board: Option<SshPlan>,
     /// The limits of what its figures show.
     pub limit: Option<&'static str>,
     /// How long one run measures, in its own time.
@@ -98,6 +102,10 @@ impl PlannedLab {
                 _ => place(&target),
             },
             limit: limit(&target),
+            board: match &target {
+                TargetPlan::Ssh(plan) => Some(plan.clone()),
+                _ => None,
+            },
             measures,
             took: None,
         });
@@ -128,7 +136,29 @@ impl PlannedLab {
         });
         let mut jobs: Vec<LabJob> = each.collect();
         jobs.sort_by(|a, b| self.cells[a.cell].lane.cmp(&self.cells[b.cell].lane));
+        if self.has_boots() {
+            jobs.sort_by_cached_key(|job| {
+                let cell = &self.cells[job.cell];
+                let boot = cell.board.as_ref().and_then(|board| board.boot.clone());
+                let block = (job.repeat, job.seed);
+                (cell.lane.clone(), block, self.rank(block, boot.as_ref()), boot, job.cell)
+            });
+        }
         jobs
+    }
+
+    /// Whether cells are booted on other systems.
+    pub fn has_boots(&self) -> bool {
+        self.cells.iter().any(|cell| cell.board.as_ref().is_some_and(|of| of.boot.is_some()))
+    }
+
+    /// The place of a boot in its block: any, but the same when the lab is continued.
+    fn rank(&self, block: (u32, usize), boot: Option<&SshBoot>) -> [u8; 8] {
+        let words = boot.map_or_else(String::new, |boot| format!("{:?}", boot));
+        let text = format!("{}\0{block:?}\0{words}", self.lab.name);
+        let mut rank = [0; 8];
+        rank.copy_from_slice(&Sha256::digest(text)[..8]);
+        rank
     }
 
     /// The name of a run in the lab's directory.

@@ -9,6 +9,7 @@ use super::jobs::{LabJob, PlannedLab};
 use super::lane::RunLane;
 use super::progress::{EnclosingStudy, LabProgress};
 use crate::process::POLL_INTERVAL;
+use crate::targets::boards::NOT_REACHED;
 use punctual_core::Nanos;
 use punctual_session::exit::Failure;
 use punctual_session::interrupts::SignalRequests;
@@ -146,7 +147,12 @@ impl Scheduler<'_> {
         let alone = host.is_none() && *self.lane(job) == RunLane::Virtual;
         let slot = alone.then(|| self.free_slot());
         let cpu = slot.and_then(|slot| self.cpus.get(slot % self.cpus.len().max(1)).copied());
-        let options = host.map_or(Vec::new(), |host| self.hosts.options(host));
+        let is_board = self.planned.cells[self.jobs[job].cell].board.is_some();
+        let options = match host {
+            Some(host) => self.hosts.options(host),
+            None if is_board && self.planned.has_boots() => vec!["--keep-boot".to_owned()],
+            None => Vec::new(),
+        };
         let how = StartMethod { exact: self.planned.exact, cpu, options: &options };
         let name = self.planned.name(&self.jobs[job]);
         let attempt = Attempt::start(self.directory, &name, inputs, how)?;
@@ -197,7 +203,22 @@ impl Scheduler<'_> {
         self.done[job] = done;
         let left = self.left();
         self.progress.over(&self.name(job), elapsed, failure.as_deref(), left);
+        if let Some(why) = failure.filter(|why| why.contains(NOT_REACHED)) {
+            self.lose(job, &why);
+        }
         Ok(())
+    }
+
+    /// The other jobs of a board that does not come back fail, too; other boards go on.
+    fn lose(&mut self, job: usize, why: &str) {
+        let lane = self.lane(job).clone();
+        let (lost, left): (Vec<usize>, Vec<usize>) =
+            std::mem::take(&mut self.pending).into_iter().partition(|k| *self.lane(*k) == lane);
+        self.pending = left;
+        for job in lost {
+            let why = why.to_owned();
+            self.done[job] = AttemptResult::Failed { why, exit_code: None, took: Nanos::ZERO };
+        }
     }
 
     /// The estimated rest, from the ratio of durations to estimates; `None` if unknown.

@@ -1,6 +1,7 @@
 //! How a tuning across reboots boots this machine: decided once, when it begins.
 
 use punctual_core::Nanos;
+use punctual_host::boot::Loader;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -21,20 +22,6 @@ pub struct RebootPlan {
     /// The directory in which the tuning was begun: an experiment may name files relative to it.
     #[serde(default)]
     pub cwd: Option<PathBuf>,
-}
-
-/// The boot loader, and how it boots the kernel with other words once.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Loader {
-    /// GRUB 2, with its configuration in this directory; `body`: the booted entry without its
-    /// title.
-    Grub { directory: String, body: String },
-    /// systemd-boot, with `loader/entries` in this directory; `body` is the booted entry.
-    SystemdBoot { directory: String, body: String },
-    /// A guest that its harness reboots with the words in this file, as requested by
-    /// `punctual.reboots=` on the command line.
-    Harness { file: String },
 }
 
 impl RebootPlan {

@@ -1,17 +1,13 @@
 //! Boot parameters of this machine: it boots for each observation, with a service that resumes the
 //! tuning after each boot, and entries of the boot loader that are used once.
 //!
-//! The interface is [`seam::Reboots`]; [`run`] is the loop, independent of boot loaders. Texts of
-//! GRUB ([`grub`]), systemd-boot ([`systemd_boot`]) and systemd ([`unit`]) are pure; [`reverts`]
-//! writes them so that they can be reverted however the tuning ends; [`system`] is this machine.
+//! The interface is [`Reboots`]; [`run`] is the loop, independent of boot loaders, which
+//! [`punctual_host::boot`] knows. [`unit`] is the text for systemd; [`system`] is this machine.
 
-pub mod grub;
 mod lasting;
-pub(crate) mod reverts;
 pub mod run;
 mod state;
 pub mod system;
-pub(crate) mod systemd_boot;
 pub mod unit;
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use super::create::section;
 use super::journals::{journal_failure, system};
+use crate::commands::boot::report_trial;
 use crate::exit::{Ending, Exit};
 use crate::output;
 use punctual_core::format::{counted, plain};
@@ -101,6 +102,8 @@ pub fn run(args: IsolateUndoArgs) -> Ending {
                 plain(&place)
             ));
         }
+        // Neither has any a trial of another boot.
+        report_trial();
     }
     Ok(if report.is_complete() { Exit::Done } else { Exit::Failed })
 }

@@ -9,6 +9,7 @@ use punctual_core::format::{counted, duration, plain, roughly};
 use punctual_plan::lab::Seeds;
 use punctual_report::{document, html};
 use punctual_session::interrupts::SignalRequests;
+use punctual_study::labs::boards;
 use punctual_study::labs::collect;
 use punctual_study::labs::directory::LabDirectory;
 use punctual_study::labs::engine::CellRunner;
@@ -156,6 +157,9 @@ pub fn run(args: LabRunArgs) -> Ending {
             schedule::run(&planned, &jobs, &directory, &interrupts, messages, None)?
         }
     };
+    let boards = (planned.has_boots() && !ran.interrupted)
+        .then(|| boards::restore(&planned, messages))
+        .transpose()?;
     let mut document = collect::document(&planned, &jobs, &ran, &directory)?;
     directory.write(&document)?;
     if !args.no_exact && args.on.is_none() && !ran.interrupted {
@@ -173,8 +177,18 @@ pub fn run(args: LabRunArgs) -> Ending {
     let text = |options: &_| document::lab(&document, &directory, &[]).terminal(options);
     let places = [("lab", Some(path.as_path())), ("report", page.as_deref())];
     outputs.add(printing::print(&document, args.json, text, &places));
+    for why in boards.into_iter().flatten() {
+        let how = "`punctual lab restore` with the lab file tries it again";
+        outputs.add::<()>(Err(Failure::failed(format!("not brought back: {why}\n{how}"))));
+    }
     if ran.interrupted {
-        let why = "interrupted: run the same command again to continue";
+        let why = match planned.has_boots() {
+            true => {
+                "interrupted: run the same command again to continue, or bring the boards back by \
+                 `punctual lab restore`"
+            }
+            false => "interrupted: run the same command again to continue",
+        };
         outputs.add::<()>(Err(Failure::failed(why)));
         return outputs.end(Exit::Done);
     }

@@ -142,12 +142,17 @@ pub struct SshArgs {
     /// [default: 24h]
     #[arg(long, value_name = "DURATION")]
     keep_for: Option<Nanos>,
+    /// Leave the other system in the boot of this run, and have it in its usual one for a run that
+    /// asks for none (runs of a lab)
+    #[arg(long, hide = true)]
+    keep_boot: bool,
 }
 
 impl SshArgs {
     fn options(&self) -> SshOptions {
         let (reconnect_for, keep_for) = (self.reconnect_for, self.keep_for);
-        SshOptions { resume: self.resume.clone(), reconnect_for, keep_for }
+        let keep_boot = self.keep_boot;
+        SshOptions { resume: self.resume.clone(), reconnect_for, keep_for, keep_boot }
     }
 }
 

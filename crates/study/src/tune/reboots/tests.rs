@@ -3,12 +3,13 @@
 use super::run::{BootOutcome, go_on, or_nothing, take_back};
 use super::testing::{BASE, BootBlocks, Panicked, World};
 use crate::tune::directory::{self, TuneDirectory, TuningSpec};
-use crate::tune::reboot_plan::{Loader, RebootPlan};
+use crate::tune::reboot_plan::RebootPlan;
 use crate::tune::run::TuneResult;
 use crate::tune::setting::Setting;
 use crate::tune::testing::{Killed, spec};
 use punctual_bundle::tune::{TuneAnswer, TuningDocument, TuningEnd};
 use punctual_core::Nanos;
+use punctual_host::boot::Loader;
 use punctual_session::exit::Failure;
 use punctual_session::messages::Silent;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};

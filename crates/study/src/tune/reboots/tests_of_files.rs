@@ -2,12 +2,13 @@
 //! restored, wherever the process is killed.
 
 use super::Reboots;
-use super::reverts::KeptFiles;
-use super::system::{RootedSystem, files_of, going_on, is_possible, plan};
-use super::{grub, systemd_boot, unit};
-use crate::tune::reboot_plan::{Loader, RebootPlan};
+use super::system::{RootedSystem, RunCommand, files_of, going_on, is_possible, plan};
+use super::unit;
+use crate::tune::reboot_plan::RebootPlan;
 use crate::tune::testing::{Fate, Killed};
 use punctual_core::Nanos;
+use punctual_host::boot::Loader;
+use punctual_host::boot::kept::KeptFiles;
 use punctual_host::files::Root;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -87,6 +88,9 @@ impl Tree {
     }
     /// The system with or without the simulated fate of the process.
     fn system(&self, fate: Option<Rc<Fate>>) -> RootedSystem {
+        self.system_running(fate, Box::new(|_| Ok(())))
+    }
+    fn system_running(&self, fate: Option<Rc<Fate>>, run: RunCommand) -> RootedSystem {
         let place = self.0.path().join("t");
         let plan = plan(&Root::at(self.root()), 3, Nanos::from_secs(60))
             .unwrap_or_else(|why| panic!("{}", why.render(false)));
@@ -96,7 +100,7 @@ impl Tree {
             None => kept,
         };
         let program = PathBuf::from("/usr/bin/punctual");
-        RootedSystem::new(&self.root(), kept, plan, program, place).with_run(Box::new(|_| Ok(())))
+        RootedSystem::new(&self.root(), kept, plan, program, place, run)
     }
     fn all(&self) -> BTreeMap<PathBuf, Option<String>> {
         let mut all = BTreeMap::new();
@@ -146,19 +150,24 @@ fn with_systemd_boot() -> Tree {
     ])
 }
 
+const ENTRY: &str = "punctual-once";
+
+/// The entry of the next boot.
+fn next_entry(environment: &str) -> Option<&str> {
+    environment.lines().find_map(|line| line.strip_prefix("next_entry="))
+}
+
 /// GRUB's change of the environment block before it boots the entry.
 fn boots_once(tree: &Tree) {
     let path = "boot/grub/grubenv";
     if tree.root().join(path).exists() {
-        let now = tree.read(path);
-        if grub::next_entry(&now).unwrap().is_some() {
-            tree.put(path, &grub::with_next_entry(&now, Some("")).unwrap());
-        }
+        let now = tree.read(path).replace(&format!("next_entry={ENTRY}\n"), "next_entry=\n");
+        tree.put(path, &format!("{now}{}", "#".repeat(1024 - now.len())));
     }
     // systemd-boot's count, in the name of its entry.
-    let entry = tree.root().join("boot/efi").join(systemd_boot::FILE);
+    let entry = tree.root().join("boot/efi/loader/entries/punctual-once+1.conf");
     if entry.exists() {
-        fs::rename(&entry, entry.with_file_name("punctual-tune+0-1.conf")).unwrap();
+        fs::rename(&entry, entry.with_file_name("punctual-once+0-1.conf")).unwrap();
     }
 }
 
@@ -231,7 +240,7 @@ fn grub_boots_a_copy_of_the_entry_that_was_booted() {
     assert!(custom.contains(linux), "{custom}");
     assert!(custom.contains("\t\tinitrd\t/boot/initrd.img-6.1.0-56-amd64\n}\n"), "{custom}");
     let now = tree.read("boot/grub/grubenv");
-    assert_eq!((now.len(), grub::next_entry(&now)), (1024, Ok(Some(grub::ENTRY.to_owned()))));
+    assert_eq!((now.len(), next_entry(&now)), (1024, Some(ENTRY)));
     assert!(now.contains("\nsaved_entry=0\n"));
     // Later changes of others stay.
     tree.put("boot/grub/grubenv", &now.replace("saved_entry=0", "saved_entry=2"));
@@ -260,15 +269,15 @@ fn the_systemd_boot_entry_has_a_boot_count_of_one() {
     let mut system = tree.system(None);
     system.arm("panic=10 punctual.tune=1 threadirqs").unwrap();
     assert_eq!(
-        tree.read("boot/efi/loader/entries/punctual-tune+1.conf"),
-        "# Written by `punctual tune --across-reboots`.\ntitle punctual tune\noptions \
+        tree.read("boot/efi/loader/entries/punctual-once+1.conf"),
+        "# Written by punctual for one boot, which removes it.\ntitle punctual: one boot\noptions \
          root=UUID=11-22 ro quiet\nlinux /debian/6.1.0-56-amd64/linux\ninitrd \
          /debian/initrd\noptions panic=10 punctual.tune=1 threadirqs\n"
     );
     boots_once(&tree);
     let entries = tree.root().join("boot/efi/loader/entries");
     // systemd-bless-boot.service has marked it good: it no longer counts.
-    fs::rename(entries.join("punctual-tune+0-1.conf"), entries.join("punctual-tune.conf")).unwrap();
+    fs::rename(entries.join("punctual-once+0-1.conf"), entries.join("punctual-once.conf")).unwrap();
     system.booted().unwrap();
     let mut left: Vec<_> =
         fs::read_dir(entries).unwrap().map(|entry| entry.unwrap().file_name()).collect();
@@ -282,10 +291,11 @@ fn only_a_one_shot_set_by_punctual_is_cleared() {
     let tree = with_systemd_boot();
     let commands: Rc<RefCell<Vec<String>>> = Rc::default();
     let recorded = Rc::clone(&commands);
-    let mut system = tree.system(None).with_run(Box::new(move |words| {
+    let record = move |words: &[&str]| {
         recorded.borrow_mut().push(words.join(" "));
         Ok(())
-    }));
+    };
+    let mut system = tree.system_running(None, Box::new(record));
     assert_eq!(system.disarm().unwrap(), Vec::<String>::new());
     assert!(commands.borrow().is_empty(), "{commands:?}");
     system.arm("panic=10 punctual.tune=1").unwrap();
@@ -294,7 +304,7 @@ fn only_a_one_shot_set_by_punctual_is_cleared() {
     let [asked, cleared] = commands.as_slice() else { panic!("{commands:?}") };
     let pattern = asked.strip_prefix("bootctl set-oneshot ").unwrap();
     let (before, after) = pattern.split_once('*').unwrap();
-    for id in ["punctual-tune+1.conf", "punctual-tune.conf"] {
+    for id in ["punctual-once+1.conf", "punctual-once.conf"] {
         assert!(id.strip_prefix(before).is_some_and(|rest| rest.ends_with(after)), "{id}");
     }
     assert_eq!(cleared, "bootctl set-oneshot ");
@@ -341,7 +351,7 @@ fn a_forged_tuning_directory_changes_no_other_file() {
     for note in notes {
         fs::write(tree.0.path().join("t/reboots-files.json"), &note).unwrap();
         let why = tree.system(None).disarm().expect_err("it is refused").render(false);
-        assert!(why.contains("which no tuning writes"), "{note}: {why}");
+        assert!(why.contains("which punctual does not write"), "{note}: {why}");
         assert_eq!(tree.all(), before, "{note}");
         assert!(victim.exists() && tree.0.path().join("empty").exists(), "{note}");
     }
@@ -352,7 +362,8 @@ fn a_forged_tuning_directory_changes_no_other_file() {
     let harness = |file: &str| is_possible(Loader::Harness { file: file.to_owned() });
     assert!(harness("/shared/next") && !harness("/etc/shadow"));
     for (directory, is) in [("boot/grub", true), ("boot/grub2", true), ("home/me", false)] {
-        let loader = Loader::Grub { directory: directory.to_owned(), body: body.clone() };
+        let (directory, body) = (directory.to_owned(), body.clone());
+        let loader = Loader::Grub { directory: directory.clone(), body, repeats: false };
         assert_eq!(is_possible(loader), is, "{directory}");
     }
     for (directory, is) in [("boot/efi", true), ("../boot/efi", false), ("/boot", false)] {
@@ -370,7 +381,9 @@ fn tuning_is_refused_if_a_needed_file_does_not_survive_a_reboot() {
         let plan = RebootPlan { cwd: Some(cwd.into()), loader, ..plan };
         let (root, place) = (tree.root(), Path::new(place));
         let kept = KeptFiles::new(&root, place);
-        RootedSystem::new(&root, kept, plan, program.into(), place.into()).outlives_boots().is_ok()
+        let run = Box::new(|_: &[&str]| Ok(()));
+        let system = RootedSystem::new(&root, kept, plan, program.into(), place.into(), run);
+        system.outlives_boots().is_ok()
     };
     assert!(is_fine("/none/t", "/none/punctual", "/none", None));
     assert!(!is_fine("/tmp/none/t", "/none/punctual", "/none", None));
@@ -408,7 +421,7 @@ fn systems_without_one_time_boot_are_refused_with_the_reason() {
     }
     let nothing = Tree::with(&[("proc/cmdline", "root=/dev/sda1")]);
     let found = why(&nothing);
-    assert!(found.contains("systemd-boot:") && found.contains("GRUB:"), "{found}");
+    assert!(found.contains("systemd-boot") && found.contains("GRUB"), "{found}");
     fs::remove_dir_all(nothing.root().join("run")).unwrap();
     assert!(why(&nothing).contains("no systemd"));
 }

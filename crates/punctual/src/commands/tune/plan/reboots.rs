@@ -4,9 +4,10 @@ use super::times;
 use crate::exit::{Ending, Exit};
 use crate::output;
 use punctual_core::format::{counted, duration};
+use punctual_host::boot::Loader;
 use punctual_session::messages::shown;
 use punctual_study::tune::directory::TuningSpec;
-use punctual_study::tune::reboot_plan::{Loader, RebootPlan};
+use punctual_study::tune::reboot_plan::RebootPlan;
 use punctual_study::tune::reboots::system::files_of;
 use std::path::Path;
 
@@ -57,10 +58,10 @@ pub fn dry_run(settings: &str, spec: &TuningSpec, plan: &RebootPlan, place: &Pat
 
 fn if_it_panics(loader: &Loader) -> &'static str {
     match loader {
-        Loader::Grub { .. } | Loader::SystemdBoot { .. } => {
+        Loader::Harness { .. } => "the harness boots it again",
+        _ => {
             "after 10 s the usual entry boots (panic=10); after two such boots its parameters are \
              excluded"
         }
-        Loader::Harness { .. } => "the harness boots it again",
     }
 }

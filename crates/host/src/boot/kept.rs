@@ -1,21 +1,21 @@
-//! Files of the system that outlive a boot, with their earlier contents stored on disk in the
-//! tuning's directory before each change, so that they can be reverted. The journals of `punctual
-//! isolate` end with a boot, and so do the changes in them; these do not.
+//! Files that outlive a boot, with their earlier contents on disk before each change, so that they
+//! can be reverted. The journals of `punctual isolate` end with a boot, and so do the changes in
+//! them; these do not. The note of them is in a directory that outlives boots, too: that of a
+//! tuning, or one beside the boot loader's files.
 
-use super::{grub, systemd_boot, unit};
-use crate::store::Store;
+use super::{BootError, grub, systemd_boot};
 use punctual_core::hex;
-use punctual_session::exit::Failure;
-use punctual_session::messages::shown;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::fs;
-use std::io::{self, Write as _};
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown, symlink};
 use std::path::{Path, PathBuf};
 
-/// The list of changes, in the tuning's directory.
+/// The list of changes.
 const NOTE: &str = "reboots-files.json";
+/// The longest file that is read: any of a boot loader's is much shorter.
+const MAX: u64 = 16 << 20;
 
 /// How a file is reverted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -29,23 +29,13 @@ pub enum Revert {
     GrubCustom,
     /// The setting for the next boot is restored; GRUB's other changes stay.
     GrubEnvironment,
-}
-
-impl Revert {
-    /// Whether a file with this path is reverted this way.
-    fn is_of(self, path: &Path) -> bool {
-        match self {
-            Revert::Own => [unit::UNIT, unit::WANTED].iter().any(|own| path == Path::new(own)),
-            Revert::Counted => path.ends_with(systemd_boot::FILE),
-            Revert::GrubCustom => path.ends_with("custom.cfg"),
-            Revert::GrubEnvironment => path.ends_with("grubenv"),
-        }
-    }
+    /// All of its earlier contents are restored.
+    Whole,
 }
 
 /// The contents to write.
 pub enum NewContent<'a> {
-    Text(&'a str),
+    Bytes(&'a [u8]),
     /// A symbolic link to this path.
     Link(&'a str),
 }
@@ -60,14 +50,13 @@ struct Note {
 impl Note {
     /// A path in the note that is not one of these files or above one: its writer could have root
     /// change other files.
-    fn other(&self, files: &[(String, &str)]) -> Option<&Path> {
-        let files: Vec<&Path> =
-            files.iter().filter_map(|(path, _)| path.strip_prefix('/')).map(Path::new).collect();
-        let is_file = |entry: &KeptFileEntry| {
-            files.contains(&entry.path.as_path()) && entry.how.is_of(&entry.path)
+    fn other(&self, files: &[(String, Revert)]) -> Option<&Path> {
+        let is_file = |entry: &&KeptFileEntry| {
+            files.iter().any(|(path, how)| Path::new(path) == entry.path && *how == entry.how)
         };
-        let is_above =
-            |path: &Path| files.iter().any(|file| file.ancestors().skip(1).any(|of| of == path));
+        let is_above = |path: &&PathBuf| {
+            files.iter().any(|(of, _)| Path::new(of).ancestors().skip(1).any(|of| of == *path))
+        };
         let mut other = self.files.iter().filter(|entry| !is_file(entry));
         let mut outside = self.directories.iter().filter(|path| !is_above(path));
         other
@@ -87,10 +76,10 @@ struct KeptFileEntry {
     wrote: Vec<String>,
 }
 
-/// Files below a root, and the note of them.
+/// Files below a root, and the note of them. Paths are relative to the root.
 pub struct KeptFiles {
     root: PathBuf,
-    store: Store,
+    place: PathBuf,
     /// Called before each change of a disk; tests kill there.
     step: Box<dyn Fn()>,
 }
@@ -98,36 +87,104 @@ pub struct KeptFiles {
 impl KeptFiles {
     /// Files below this root, with the note in this directory.
     pub fn new(root: &Path, place: &Path) -> KeptFiles {
-        KeptFiles { root: root.to_owned(), store: Store::join(place), step: Box::new(|| {}) }
+        KeptFiles { root: root.to_owned(), place: place.to_owned(), step: Box::new(|| {}) }
     }
 
-    #[cfg(test)]
-    pub(crate) fn with_step(self, step: Box<dyn Fn()>) -> KeptFiles {
+    /// The same files; this is called before each change of a disk.
+    pub fn with_step(self, step: Box<dyn Fn()>) -> KeptFiles {
         KeptFiles { step, ..self }
     }
 
-    fn read_note(&self) -> Result<Note, Failure> {
-        self.store.read(NOTE)
+    fn read_note(&self) -> Result<Note, BootError> {
+        self.read_document(NOTE)
     }
 
-    /// The current contents of a file; `None` if it does not exist.
+    /// A document in the directory of the note; the default if it was never written.
+    pub(super) fn read_document<T: for<'d> Deserialize<'d> + Default>(
+        &self,
+        name: &str,
+    ) -> Result<T, BootError> {
+        let path = self.place.join(name);
+        let Some(bytes) = read(&path)? else { return Ok(T::default()) };
+        serde_json::from_slice(&bytes)
+            .map_err(|why| BootError::Failed(format!("cannot read {}: {why}", shown(&path))))
+    }
+
+    /// Replaces a document there, durably.
+    pub(super) fn write_document(
+        &self,
+        name: &str,
+        document: &impl Serialize,
+    ) -> Result<(), BootError> {
+        let path = self.place.join(name);
+        let write = || -> io::Result<()> {
+            let beside = beside(&path);
+            let mut file = fs::File::create(&beside)?;
+            serde_json::to_writer(&mut file, document)?;
+            file.sync_all()?;
+            fs::rename(&beside, &path)?;
+            sync(Some(&self.place))
+        };
+        (self.step)();
+        write().map_err(|why| BootError::Failed(format!("cannot write {}: {why}", shown(&path))))
+    }
+
+    /// Makes the directory of the note, and syncs its parent.
+    pub(super) fn make_place(&self) -> Result<(), BootError> {
+        if self.place.is_dir() {
+            return Ok(());
+        }
+        (self.step)();
+        let made = fs::create_dir_all(&self.place).and_then(|()| sync(self.place.parent()));
+        made.map_err(|why| {
+            BootError::Failed(format!("cannot create {}: {why}", shown(&self.place)))
+        })
+    }
+
+    /// Removes a document of that directory, and the directory itself if nothing else is in it.
+    pub(super) fn leave_place(&self, name: &str) -> Result<(), BootError> {
+        let path = self.place.join(name);
+        for path in [&beside(&path), &beside(&self.place.join(NOTE)), &path] {
+            remove(path, &self.step).map_err(|why| {
+                BootError::Failed(format!("cannot remove {}: {why}", shown(path)))
+            })?;
+        }
+        if self.place.is_dir() {
+            (self.step)();
+            let _ = fs::remove_dir(&self.place);
+            let _ = sync(self.place.parent());
+        }
+        Ok(())
+    }
+
+    /// The current text of a file; `None` if it does not exist.
     ///
     /// # Errors
     /// The path is not a file, or the file is not text.
-    pub fn text(&self, path: &str) -> Result<Option<String>, Failure> {
-        read(&self.root.join(path))
+    pub fn text(&self, path: &str) -> Result<Option<String>, BootError> {
+        let target = self.root.join(path);
+        read(&target)?.map(|bytes| text(bytes, &target)).transpose()
+    }
+
+    /// The text of a file before its first change, or the current one.
+    pub(super) fn before(&self, path: &str) -> Result<Option<String>, BootError> {
+        let note = self.read_note()?;
+        match note.files.into_iter().find(|entry| entry.path == Path::new(path)) {
+            Some(entry) => Ok(entry.before),
+            None => self.text(path),
+        }
     }
 
     /// Writes a file.
     ///
     /// # Errors
     /// The file cannot be written, or exists already although it should be ours.
-    pub fn write(&self, path: &str, content: &NewContent, how: Revert) -> Result<(), Failure> {
+    pub fn write(&self, path: &str, content: &NewContent, how: Revert) -> Result<(), BootError> {
         let target = self.root.join(path);
         let mut note = self.read_note()?;
         let digest = match content {
-            NewContent::Text(text) => digest_of(text),
-            NewContent::Link(to) => digest_of(to),
+            NewContent::Bytes(bytes) => digest_of(bytes),
+            NewContent::Link(to) => digest_of(to.as_bytes()),
         };
         let known = note.files.iter().position(|entry| entry.path == Path::new(path));
         let place = match known {
@@ -135,13 +192,16 @@ impl KeptFiles {
             None => {
                 let is_ours = matches!(how, Revert::Own | Revert::Counted);
                 if is_ours && target.symlink_metadata().is_ok() {
-                    return Err(Failure::refused(format!(
-                        "{} is there already: another tuning is in progress, or was not reverted \
-                         (`punctual tune undo DIR`)",
+                    return Err(BootError::Refused(format!(
+                        "{} is there already: another change of the boot is in progress, or was \
+                         not reverted (`punctual boot restore`, `punctual tune undo DIR`)",
                         shown(&target)
                     )));
                 }
-                let before = if is_ours { None } else { read(&target)? };
+                let before = match is_ours {
+                    true => None,
+                    false => read(&target)?.map(|bytes| text(bytes, &target)).transpose()?,
+                };
                 let parents = Path::new(path).ancestors().skip(1);
                 let missing = parents.filter(|path| !self.root.join(path).exists());
                 let mut missing: Vec<PathBuf> = missing.map(Path::to_owned).collect();
@@ -161,17 +221,15 @@ impl KeptFiles {
             wrote.push(digest);
             let old = wrote.len().saturating_sub(2);
             wrote.drain(..old);
-            (self.step)();
-            self.store.write(NOTE, &note)?;
-            sync(Some(self.store.path())).map_err(Failure::failed)?;
+            self.write_document(NOTE, &note)?;
         }
         let written = match content {
             // A link of this name is ours and is created once.
             NewContent::Link(_) if target.symlink_metadata().is_ok() => Ok(()),
-            NewContent::Text(text) if read(&target)?.as_deref() == Some(*text) => Ok(()),
+            NewContent::Bytes(bytes) if read(&target)?.as_deref() == Some(*bytes) => Ok(()),
             _ => self.put(&target, content, how),
         };
-        written.map_err(|why| Failure::failed(format!("cannot write {}: {why}", shown(&target))))
+        written.map_err(|why| BootError::Failed(format!("cannot write {}: {why}", shown(&target))))
     }
 
     /// Writes beside it, then renames: at any instant the old or the new file exists.
@@ -189,18 +247,19 @@ impl KeptFiles {
         (self.step)();
         match content {
             NewContent::Link(to) => symlink(to, &beside)?,
-            NewContent::Text(text) => {
+            NewContent::Bytes(bytes) => {
                 let mut file = fs::File::create_new(&beside)?;
                 if let Ok(there) = fs::metadata(target) {
-                    // Not every file system of a boot loader has modes.
+                    // Not every file system of a boot loader has owners and modes.
+                    let _ = fchown(&file, Some(there.uid()), Some(there.gid()));
                     let _ = file.set_permissions(fs::Permissions::from_mode(
                         there.permissions().mode() & 0o7777,
                     ));
                 }
-                let half = text.len() / 2;
-                file.write_all(&text.as_bytes()[..half])?;
+                let (first, rest) = bytes.split_at(bytes.len() / 2);
+                file.write_all(first)?;
                 (self.step)();
-                file.write_all(&text.as_bytes()[half..])?;
+                file.write_all(rest)?;
                 file.sync_all()?;
             }
         }
@@ -227,31 +286,32 @@ impl KeptFiles {
     ///
     /// # Errors
     /// The entry cannot be removed.
-    pub(crate) fn remove_entry(&self, path: &str) -> Result<(), Failure> {
+    pub(super) fn remove_entry(&self, path: &str) -> Result<(), BootError> {
         let target = self.root.join(path);
         self.remove_counted(&target)
-            .map_err(|why| Failure::failed(format!("cannot remove {}: {why}", shown(&target))))
+            .map_err(|why| BootError::Failed(format!("cannot remove {}: {why}", shown(&target))))
     }
 
     /// Whether a file was written.
     ///
     /// # Errors
     /// The note cannot be read.
-    pub fn has(&self, path: &str) -> Result<bool, Failure> {
+    pub(super) fn has(&self, path: &str) -> Result<bool, BootError> {
         Ok(self.read_note()?.files.iter().any(|entry| entry.path == Path::new(path)))
     }
 
-    /// Reverts everything. Returns each failure with its reason. `files`: the absolute paths that
-    /// may be in the note.
+    /// Reverts everything. Returns each failure with its reason. `files`: the paths that may be in
+    /// the note.
     ///
     /// # Errors
     /// The note cannot be read, or names another file: nothing is changed then.
-    pub fn undo(&self, files: &[(String, &str)]) -> Result<Vec<String>, Failure> {
+    pub fn undo(&self, files: &[(String, Revert)]) -> Result<Vec<String>, BootError> {
         let note = self.read_note()?;
+        let own = self.place.join(NOTE);
         if let Some(other) = note.other(files) {
-            return Err(Failure::refused(format!(
-                "{} names {}, which no tuning writes",
-                self.store.member(NOTE).display(),
+            return Err(BootError::Refused(format!(
+                "{} names {}, which punctual does not write",
+                shown(&own),
                 shown(other)
             )));
         }
@@ -267,9 +327,10 @@ impl KeptFiles {
             // A directory that others use now stays.
             let _ = fs::remove_dir(self.root.join(directory));
         }
-        if not_done.is_empty() && self.store.member(NOTE).exists() {
-            (self.step)();
-            self.store.member(NOTE).remove().map_err(Failure::failed)?;
+        if not_done.is_empty() {
+            remove(&own, &self.step).map_err(|why| {
+                BootError::Failed(format!("cannot remove {}: {why}", shown(&own)))
+            })?;
         }
         Ok(not_done)
     }
@@ -281,37 +342,49 @@ impl KeptFiles {
             return self.remove_counted(target).map_err(plain);
         }
         if let Ok(to) = fs::read_link(target) {
-            return match entry.wrote.contains(&digest_of(&to.to_string_lossy())) {
+            return match entry.wrote.contains(&digest_of(to.to_string_lossy().as_bytes())) {
                 true => remove(target, &self.step).map_err(plain),
                 false => Err("it was changed since: it stays".to_owned()),
             };
         }
-        let Some(now) = read(target).map_err(|why| why.render(false))? else { return Ok(()) };
+        let Some(bytes) = read(target).map_err(|why| why.to_string())? else { return Ok(()) };
+        let is_ours = entry.wrote.contains(&digest_of(&bytes));
+        let now = || text(bytes.clone(), target).map_err(|why| why.to_string());
         let restored = match entry.how {
             Revert::GrubEnvironment => {
                 let before = entry.before.as_deref().map(grub::next_entry);
                 let before = before.transpose()?.flatten();
-                Some(grub::with_next_entry(&now, before.as_deref())?)
+                Some(grub::with_next_entry(&now()?, before.as_deref())?)
             }
             Revert::GrubCustom => {
-                let rest = grub::without_entry(&now);
+                let rest = grub::without_entry(&now()?);
                 (entry.before.is_some() || !rest.is_empty()).then_some(rest)
             }
-            Revert::Own | Revert::Counted if entry.wrote.contains(&digest_of(&now)) => None,
-            Revert::Own | Revert::Counted => {
+            Revert::Whole if entry.before.as_deref().map(str::as_bytes) == Some(&bytes) => {
+                return Ok(());
+            }
+            Revert::Whole if is_ours => entry.before.clone(),
+            Revert::Own | Revert::Counted if is_ours => None,
+            Revert::Own | Revert::Counted | Revert::Whole => {
                 return Err("it was changed since: it stays".to_owned());
             }
         };
         match restored {
-            Some(text) if text == now => Ok(()),
-            Some(text) => self.put(target, &NewContent::Text(&text), entry.how).map_err(plain),
+            Some(text) if text.as_bytes() == bytes => Ok(()),
+            Some(text) => {
+                self.put(target, &NewContent::Bytes(text.as_bytes()), entry.how).map_err(plain)
+            }
             None => remove(target, &self.step).map_err(plain),
         }
     }
 }
 
-fn digest_of(text: &str) -> String {
-    hex(&Sha256::digest(text))
+fn digest_of(bytes: &[u8]) -> String {
+    hex(&Sha256::digest(bytes))
+}
+
+fn shown(path: &Path) -> String {
+    punctual_core::format::plain(&path.display().to_string())
 }
 
 /// The temporary name of a file being written. Neither GRUB nor systemd read such a name.
@@ -333,15 +406,28 @@ fn sync(directory: Option<&Path>) -> io::Result<()> {
     directory.map_or(Ok(()), |path| fs::File::open(path)?.sync_all())
 }
 
-/// The text of a file that is not a link.
-fn read(path: &Path) -> Result<Option<String>, Failure> {
+/// The bytes of a file that is not a link.
+fn read(path: &Path) -> Result<Option<Vec<u8>>, BootError> {
     let cannot = |why: &dyn std::fmt::Display| {
-        Failure::refused(format!("cannot change {}: {why}", shown(path)))
+        BootError::Refused(format!("cannot change {}: {why}", shown(path)))
     };
     match path.symlink_metadata() {
         Err(why) if why.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(why) => Err(cannot(&why)),
         Ok(meta) if !meta.is_file() => Err(cannot(&"it is not a regular file")),
-        Ok(_) => fs::read_to_string(path).map(Some).map_err(|why| cannot(&why)),
+        Ok(_) => {
+            let mut bytes = Vec::new();
+            let file = fs::File::open(path).map_err(|why| cannot(&why))?;
+            file.take(MAX + 1).read_to_end(&mut bytes).map_err(|why| cannot(&why))?;
+            match bytes.len() as u64 > MAX {
+                true => Err(cannot(&"it is too long")),
+                false => Ok(Some(bytes)),
+            }
+        }
     }
+}
+
+fn text(bytes: Vec<u8>, path: &Path) -> Result<String, BootError> {
+    String::from_utf8(bytes)
+        .map_err(|_| BootError::Refused(format!("cannot change {}: it is not text", shown(path))))
 }

@@ -1,0 +1,351 @@
+//! `punctual boot`: a trial is requested, verified in its boot, and reverted.
+//!
+//! The state is beside the boot loader's files, in the directory `punctual`, so that it is there in
+//! the trial, too, even if the root file system is in memory.
+
+use super::files::{BootFiles, run};
+use super::kept::KeptFiles;
+use super::systemd_boot::DIRECTORIES as EFI;
+use super::words::{Trial, is_trial, mark};
+use super::{BootError, Loader, find, grub, raspberry, u_boot};
+use crate::files::{Files, Root};
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+
+/// The file of the state, and the directory of it and of the journal.
+const STATE: &str = "boot.json";
+const PLACE: &str = "punctual";
+/// The state of boot loaders without a directory.
+const ELSEWHERE: &str = "var/lib/punctual-boot";
+
+const PANIC: &str = "panic=10";
+const WATCHDOG: &str = "/dev/watchdog";
+/// systemd arms the hardware watchdog when it starts (systemd(1), kernel command line).
+const WATCHDOG_WORDS: &str = "systemd.watchdog_sec=60";
+
+/// A trial that was requested and is not reverted.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+struct BootState {
+    loader: Loader,
+    trial: Trial,
+    /// The boot in which it was requested.
+    during: String,
+}
+
+/// The progress of a trial.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TrialProgress {
+    /// The next boot is the trial.
+    Requested,
+    /// This boot is the trial.
+    Running,
+    /// It was booted, or could not be; this boot is another one.
+    Over,
+}
+
+/// The trial of a machine.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct TrialStatus {
+    pub trial: Trial,
+    pub progress: TrialProgress,
+    /// How a running trial differs from the request.
+    pub differences: Vec<String>,
+}
+
+/// How a machine boots.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct BootStatus {
+    /// The boot loader; `None`: none can boot an entry once.
+    pub loader: Option<String>,
+    /// How the usual boot follows a trial.
+    pub way_back: Option<String>,
+    /// Why no entry can be booted once.
+    pub reasons: Vec<String>,
+    /// The usual boot, as its boot loader has it.
+    pub usual: Option<String>,
+    pub release: String,
+    pub cmdline: String,
+    pub boot_id: String,
+    /// Whether there is a hardware watchdog, which systemd can arm.
+    pub watchdog: bool,
+    /// The trial that is not reverted.
+    pub trial: Option<TrialStatus>,
+}
+
+/// A machine below a root.
+pub struct BootMachine {
+    base: PathBuf,
+    root: Root,
+    run: fn(&[&str]) -> Result<(), String>,
+    step: fn() -> Box<dyn Fn()>,
+}
+
+impl BootMachine {
+    /// This machine.
+    pub fn system() -> BootMachine {
+        BootMachine::at(Path::new("/"), run, || Box::new(|| {}))
+    }
+
+    /// The machine of a tree; `step` is called before each change of a disk.
+    pub(super) fn at(
+        base: &Path,
+        run: fn(&[&str]) -> Result<(), String>,
+        step: fn() -> Box<dyn Fn()>,
+    ) -> BootMachine {
+        BootMachine { base: base.to_owned(), root: Root::at(base), run, step }
+    }
+
+    /// How it boots, and the trial that is not reverted.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn status(&self) -> Result<BootStatus, BootError> {
+        let state = self.state()?;
+        let (loader, reasons) = match &state {
+            Some(state) => (Some(state.loader.clone()), Vec::new()),
+            None => match find(&self.root, false) {
+                Ok(loader) => (Some(loader), Vec::new()),
+                Err(reasons) => (None, reasons),
+            },
+        };
+        let cmdline = self.root.read_trimmed("/proc/cmdline")?;
+        let (release, boot_id) = (self.release()?, self.boot_id()?);
+        let trial = state.map(|state| {
+            let progress = match (is_it(&cmdline, &state), boot_id == state.during) {
+                (true, _) => TrialProgress::Running,
+                (false, true) => TrialProgress::Requested,
+                (false, false) => TrialProgress::Over,
+            };
+            let mut differences = Vec::new();
+            if progress == TrialProgress::Running {
+                differences = state.trial.differences(&cmdline);
+                if let Some(kernel) = state.trial.kernel.as_ref().filter(|of| **of != release) {
+                    differences.push(format!("the kernel is {release}, not {kernel}"));
+                }
+            }
+            TrialStatus { trial: state.trial, progress, differences }
+        });
+        Ok(BootStatus {
+            loader: loader.as_ref().map(|loader| loader.name().to_owned()),
+            way_back: loader.as_ref().map(|loader| loader.way_back().to_owned()),
+            reasons,
+            usual: loader.as_ref().map(usual),
+            release,
+            cmdline,
+            boot_id,
+            watchdog: self.root.exists(WATCHDOG),
+            trial,
+        })
+    }
+
+    /// Requests a trial of the next boot. `any`: also if the boot loader would repeat it. Returns
+    /// the command that restarts the machine into it.
+    ///
+    /// # Errors
+    /// It is refused, or failed: then nothing of it is left, or `restore` reverts it.
+    pub fn once(&self, trial: &Trial, any: bool) -> Result<&'static [&'static str], BootError> {
+        trial.check()?;
+        let there = self.state()?;
+        let loader = match &there {
+            Some(state) => state.loader.clone(),
+            None if is_trial(&self.root.read("/proc/cmdline")?) => {
+                return Err(BootError::Refused(
+                    "this boot is a trial, and was reverted: reboot first".to_owned(),
+                ));
+            }
+            None => find(&self.root, any).map_err(|why| {
+                BootError::Refused(format!(
+                    "this machine cannot be booted once with other parameters:\n  {}",
+                    why.join("\n  ")
+                ))
+            })?,
+        };
+        let during = self.boot_id()?;
+        let trial = self.with_ways_back(trial, &during);
+        let files = self.files(loader.clone());
+        let arm = || {
+            files.kept.make_place()?;
+            files
+                .kept
+                .write_document(STATE, &BootState { loader, trial: trial.clone(), during })?;
+            files.arm(&trial)
+        };
+        match arm() {
+            Ok(()) => Ok(files.restart()),
+            Err(why) => {
+                self.revert(&files)?;
+                Err(why)
+            }
+        }
+    }
+
+    /// Makes sure that this boot is the requested one and that it will not be repeated.
+    ///
+    /// # Errors
+    /// How it differs.
+    pub fn verify(&self) -> Result<BootStatus, BootError> {
+        let status = self.status()?;
+        let wrong = |why: &str| Err(BootError::Failed(why.to_owned()));
+        match &status.trial {
+            None => return wrong("no trial was requested"),
+            Some(trial) => match trial.progress {
+                TrialProgress::Requested => return wrong("it has not been booted yet"),
+                TrialProgress::Over => {
+                    return wrong("this boot is not the requested one: it fell back");
+                }
+                TrialProgress::Running if trial.differences.is_empty() => {}
+                TrialProgress::Running => return wrong(&trial.differences.join("; ")),
+            },
+        }
+        if let Some(state) = self.state()? {
+            self.files(state.loader).booted()?;
+        }
+        Ok(status)
+    }
+
+    /// Reverts every trial. Returns whether there was one, and each failure with its reason.
+    ///
+    /// # Errors
+    /// The journal cannot be read, or names files that no trial writes.
+    pub fn restore(&self) -> Result<(bool, Vec<String>), BootError> {
+        let (mut any, mut not_done) = (false, Vec::new());
+        for place in self.places() {
+            match self.state_at(&place)? {
+                Some(state) => {
+                    any = true;
+                    not_done.extend(self.revert(&self.files(state.loader))?);
+                }
+                // Killed before the state was written, or after it was removed.
+                None => self.kept(&place).leave_place(STATE)?,
+            }
+        }
+        Ok((any, not_done))
+    }
+
+    /// The command that restarts the machine into the usual boot.
+    pub fn usual_restart(&self) -> Vec<&'static str> {
+        match self.root.exists("/run/systemd/system") {
+            true => vec!["systemctl", "reboot"],
+            false => vec!["reboot"],
+        }
+    }
+
+    /// Restarts the machine.
+    ///
+    /// # Errors
+    /// The command failed.
+    pub fn restart(&self, command: &[&str]) -> Result<(), BootError> {
+        (self.run)(command).map_err(BootError::Failed)
+    }
+
+    fn revert(&self, files: &BootFiles) -> Result<Vec<String>, BootError> {
+        let not_done = files.revert(&[])?;
+        if not_done.is_empty() {
+            files.kept.leave_place(STATE)?;
+        }
+        Ok(not_done)
+    }
+
+    /// A trial with what ends a panic and a hang, and its mark.
+    fn with_ways_back(&self, trial: &Trial, during: &str) -> Trial {
+        let mut words = Vec::new();
+        let has = |name: &str| trial.add.split_whitespace().any(|word| word.starts_with(name));
+        if !has("panic=") {
+            words.push(PANIC.to_owned());
+        }
+        let is_systemd = self.root.exists("/run/systemd/system");
+        if is_systemd && self.root.exists(WATCHDOG) && !has("systemd.watchdog") {
+            words.push(WATCHDOG_WORDS.to_owned());
+        }
+        words.push(mark(during));
+        words.extend(trial.add.split_whitespace().map(str::to_owned));
+        Trial { add: words.join(" "), ..trial.clone() }
+    }
+
+    fn release(&self) -> Result<String, BootError> {
+        Ok(self.root.read_trimmed("/proc/sys/kernel/osrelease")?)
+    }
+
+    fn boot_id(&self) -> Result<String, BootError> {
+        Ok(self.root.read_trimmed("/proc/sys/kernel/random/boot_id")?)
+    }
+
+    /// The state of the trial that is not reverted.
+    fn state(&self) -> Result<Option<BootState>, BootError> {
+        for place in self.places() {
+            if let Some(state) = self.state_at(&place)? {
+                return Ok(Some(state));
+            }
+        }
+        Ok(None)
+    }
+
+    fn state_at(&self, place: &str) -> Result<Option<BootState>, BootError> {
+        let state: Option<BootState> = self.kept(place).read_document(STATE)?;
+        if let Some(state) = &state
+            && place_of(&state.loader) != place
+        {
+            return Err(BootError::Refused(format!(
+                "/{place}/{STATE} is of a boot loader elsewhere: punctual did not write it"
+            )));
+        }
+        Ok(state)
+    }
+
+    /// Every directory that can have a state.
+    fn places(&self) -> Vec<String> {
+        let known = grub::DIRECTORIES.iter().chain(&EFI).chain(&raspberry::DIRECTORIES);
+        let mut all: Vec<String> = known.map(|directory| (*directory).to_owned()).collect();
+        all.extend(u_boot::mounts(&self.root));
+        let mut all: Vec<String> = all.iter().map(|of| format!("{of}/{PLACE}")).collect();
+        all.push(ELSEWHERE.to_owned());
+        all.sort();
+        all.dedup();
+        all.retain(|place| self.root.exists(&format!("/{place}")));
+        all
+    }
+
+    fn kept(&self, place: &str) -> KeptFiles {
+        KeptFiles::new(&self.base, &self.base.join(place)).with_step((self.step)())
+    }
+
+    fn files(&self, loader: Loader) -> BootFiles {
+        let kept = self.kept(&place_of(&loader));
+        BootFiles::new(&self.base, kept, loader, Box::new(self.run))
+    }
+}
+
+/// Whether a command line is that of the requested trial.
+fn is_it(cmdline: &str, state: &BootState) -> bool {
+    let mark = mark(&state.during);
+    cmdline.split_whitespace().any(|word| word == mark)
+}
+
+fn place_of(loader: &Loader) -> String {
+    match loader {
+        Loader::Grub { directory, .. }
+        | Loader::SystemdBoot { directory, .. }
+        | Loader::RaspberryPi { directory, .. }
+        | Loader::UBoot { directory, .. } => format!("{directory}/{PLACE}"),
+        Loader::Kexec { .. } | Loader::Harness { .. } => ELSEWHERE.to_owned(),
+    }
+}
+
+/// The usual boot in one line.
+fn usual(loader: &Loader) -> String {
+    match loader {
+        Loader::Grub { body, .. } => {
+            let line = body.lines().map(str::trim).find(|line| line.starts_with("linux"));
+            line.unwrap_or_default().to_owned()
+        }
+        Loader::SystemdBoot { body, .. } => {
+            let has = |line: &&str| line.starts_with("linux") || line.starts_with("options");
+            body.lines().filter(has).collect::<Vec<_>>().join(", ")
+        }
+        Loader::RaspberryPi { directory, .. } => format!("/{directory}/{}", raspberry::CONFIG),
+        Loader::UBoot { directory, configuration } => format!("/{directory}/{configuration}"),
+        Loader::Kexec { cmdline, release } => format!("{release} {cmdline}"),
+        Loader::Harness { file } => file.clone(),
+    }
+}

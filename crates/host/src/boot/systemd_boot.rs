@@ -1,0 +1,131 @@
+//! systemd-boot: the text of an entry for one boot.
+//!
+//! The variable LoaderEntryOneShot names the entry of the next boot and is removed before it; the
+//! entry's file also counts its boots (`+1`), so that it is not chosen again if it fails
+//! (systemd-boot(7), automatic boot assessment).
+
+use super::words::Trial;
+use super::{Loader, Way};
+use crate::files::Files;
+
+/// The id for `bootctl set-oneshot`: a pattern (bootctl(1)), since some versions include the count
+/// in the id of an entry and others do not.
+pub(super) const ID: &str = "punctual-once*.conf";
+/// The beginning of its file names with any count: `punctual-once+1.conf`,
+/// `punctual-once+0-1.conf`, and `punctual-once.conf` once marked good.
+pub(super) const STEM: &str = "punctual-once";
+pub(super) const FILE: &str = "loader/entries/punctual-once+1.conf";
+const ENTRIES: &str = "loader/entries";
+/// The loader's description of itself in a firmware variable: UTF-16.
+const INFO: &str = "/sys/firmware/efi/efivars/LoaderInfo-4a67b082-0a4c-41cf-b6c7-440b29bb8c4f";
+/// The mount points of the EFI partition, or that of entries.
+pub(super) const DIRECTORIES: [&str; 3] = ["boot", "efi", "boot/efi"];
+
+/// Whether systemd-boot booted this system.
+pub(super) fn is_used(files: &dyn Files) -> bool {
+    let info = files.read_bytes(INFO).unwrap_or_default();
+    let plain: Vec<u8> = info.into_iter().filter(|byte| *byte != 0).collect();
+    String::from_utf8_lossy(&plain).contains("systemd-boot")
+}
+
+/// The directory above `loader/entries`, and the booted entry.
+pub(super) fn find(files: &dyn Files, _any: bool) -> Way {
+    if !is_used(files) {
+        return Way::Other;
+    }
+    match found(files) {
+        Ok((directory, body)) => Way::Found(Loader::SystemdBoot { directory, body }),
+        Err(why) => Way::Impossible(format!("systemd-boot: {why}")),
+    }
+}
+
+fn found(files: &dyn Files) -> Result<(String, String), String> {
+    let cmdline = files.read("/proc/cmdline").map_err(|why| why.to_string())?;
+    if cmdline.split_whitespace().any(|word| word == "--") {
+        // Words after `--` are for init; added parameters would be, too.
+        return Err("the command line has a `--`".to_owned());
+    }
+    let release = files.read_trimmed("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let all = entries(files);
+    let booted = all.into_iter().find(|(_, text)| is_booted(text, &cmdline, &release));
+    booted.ok_or_else(|| {
+        "no file in loader/entries has this kernel and command line (unified kernel images have \
+         none)"
+            .to_owned()
+    })
+}
+
+/// The entries of others, each with the directory above `loader/entries`.
+fn entries(files: &dyn Files) -> Vec<(String, String)> {
+    let mut all = Vec::new();
+    for directory in DIRECTORIES {
+        let entries = format!("/{directory}/{ENTRIES}");
+        for name in files.list(&entries).unwrap_or_default() {
+            let is_other = name.ends_with(".conf") && !name.starts_with(STEM);
+            if let Ok(text) = files.read(&format!("{entries}/{name}"))
+                && is_other
+            {
+                all.push((directory.to_owned(), text));
+            }
+        }
+    }
+    all
+}
+
+/// The usual entry with the changes of a trial; that of its kernel if it names one.
+///
+/// # Errors
+/// There is no entry of that kernel.
+pub(super) fn trial_entry(
+    files: &dyn Files,
+    directory: &str,
+    usual: &str,
+    trial: &Trial,
+) -> Result<String, String> {
+    let Some(release) = &trial.kernel else { return Ok(with_words(usual, trial)) };
+    let mut all = entries(files).into_iter().filter(|(of, _)| of == directory).map(|(_, t)| t);
+    let is_of = |text: &String| {
+        let version = text.lines().find_map(|line| value(line, "version"));
+        let kernel = text.lines().find_map(|line| value(line, "linux")).unwrap_or_default();
+        let is_in_path = kernel.split('/').any(|part| part == release);
+        version == Some(release) || is_in_path || super::release_of(kernel) == Some(release)
+    };
+    let found = if is_of(&usual.to_owned()) { Some(usual.to_owned()) } else { all.find(is_of) };
+    let entry = found.ok_or_else(|| format!("systemd-boot: no entry boots a kernel {release}"))?;
+    Ok(with_words(&entry, trial))
+}
+
+/// Whether an entry boots this kernel with this command line.
+fn is_booted(entry: &str, cmdline: &str, release: &str) -> bool {
+    let words: Vec<&str> = cmdline.split_whitespace().collect();
+    let mut options = entry.lines().filter_map(|line| value(line, "options"));
+    let is_given = options.all(|all| all.split_whitespace().all(|word| words.contains(&word)));
+    let kernel = entry.lines().find_map(|line| value(line, "linux"));
+    let version = entry.lines().find_map(|line| value(line, "version"));
+    let is_this = version == Some(release) || kernel.is_some_and(|path| path.contains(release));
+    is_given && kernel.is_some() && is_this && !release.is_empty()
+}
+
+pub(super) fn value<'l>(line: &'l str, key: &str) -> Option<&'l str> {
+    let (word, rest) = line.trim().split_once(char::is_whitespace)?;
+    (word == key).then(|| rest.trim())
+}
+
+/// The entry with the words of a trial.
+fn with_words(entry: &str, trial: &Trial) -> String {
+    let is_own = |line: &&str| {
+        // Keys that sort an entry, or make it the newest of its kernels, are dropped.
+        ["title", "sort-key", "version", "machine-id"].iter().all(|key| value(line, key).is_none())
+    };
+    let mut text = String::from("# Written by punctual for one boot, which removes it.\n");
+    text += "title punctual: one boot\n";
+    for line in entry.lines().filter(is_own) {
+        let line = match value(line, "options") {
+            Some(options) => format!("options {}", trial.without_removed(options)),
+            None => line.to_owned(),
+        };
+        text += &format!("{}\n", line.trim_end());
+    }
+    // Several lines of options are joined.
+    text + &format!("options {}\n", trial.add)
+}

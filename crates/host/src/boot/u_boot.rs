@@ -1,0 +1,224 @@
+//! U-Boot with extlinux.conf: a boot.scr that boots another configuration once.
+//!
+//! U-Boot's usual `distro_bootcmd` runs /boot.scr before it looks into /boot for
+//! extlinux/extlinux.conf, but after /extlinux/extlinux.conf. The script removes a file, which
+//! U-Boot can on FAT, and only then boots the trial: whatever happens to that, the next boot does
+//! not find the file, and boots extlinux.conf.
+
+use super::words::Trial;
+use super::{Loader, Way, installed, release_of};
+use crate::check::CgroupMount;
+use crate::files::Files;
+
+/// The script, in the root of the file system.
+pub(super) const SCRIPT: &str = "boot.scr";
+/// The file that requests a trial, and its configuration.
+pub(super) const ONCE: &str = "punctual/once";
+pub(super) const TRIAL: &str = "punctual/trial.conf";
+const USUAL: &str = "boot/extlinux/extlinux.conf";
+/// A script that would run in the place of ours.
+const OTHERS: [&str; 3] = ["boot.scr.uimg", "boot.scr", "extlinux/extlinux.conf"];
+
+/// The mount points of FAT file systems, without the leading `/`.
+pub(super) fn mounts(files: &dyn Files) -> Vec<String> {
+    let mounts = files.read("/proc/self/mounts").unwrap_or_default();
+    let all = mounts.lines().filter_map(CgroupMount::parse).filter(|of| of.kind == "vfat");
+    all.map(|mount| mount.point.trim_start_matches('/').to_owned()).collect()
+}
+
+/// A FAT file system with extlinux.conf below boot/.
+pub(super) fn find(files: &dyn Files, _any: bool) -> Way {
+    if !files.exists("/proc/device-tree") {
+        return Way::Other;
+    }
+    let mounts = files.read("/proc/self/mounts").unwrap_or_default();
+    for line in mounts.lines() {
+        let Some(mount) = CgroupMount::parse(line) else { continue };
+        let directory = mount.point.trim_start_matches('/').to_owned();
+        if mount.kind != "vfat" || !files.exists(&format!("/{directory}/{USUAL}")) {
+            continue;
+        }
+        let impossible = |why: &str| Way::Impossible(format!("U-Boot: {why}"));
+        if mount.options.split(',').any(|option| option == "ro") {
+            return impossible(&format!("/{directory} is mounted read-only"));
+        }
+        let is_there = |name: &&&str| files.exists(&format!("/{directory}/{name}"));
+        // Ours is there during a trial.
+        let ours = files.exists(&format!("/{directory}/{TRIAL}"));
+        let other = OTHERS.iter().filter(|name| !(ours && **name == SCRIPT)).find(is_there);
+        return match other {
+            Some(name) => impossible(&format!("/{directory}/{name} is there, and decides first")),
+            None => Way::Found(Loader::UBoot { directory, configuration: USUAL.to_owned() }),
+        };
+    }
+    let elsewhere = ["/boot/extlinux/extlinux.conf", "/extlinux/extlinux.conf"];
+    match elsewhere.iter().find(|path| files.exists(path)) {
+        Some(path) => Way::Impossible(format!(
+            "U-Boot: {path} is not below boot/ of a FAT file system, where U-Boot can remove a file"
+        )),
+        None => Way::Other,
+    }
+}
+
+/// The configuration of a trial, from extlinux.conf.
+///
+/// # Errors
+/// It has no usual entry, or none of that kernel.
+pub(super) fn trial_configuration(
+    files: &dyn Files,
+    directory: &str,
+    usual: &str,
+    trial: &Trial,
+) -> Result<String, String> {
+    let labels = labels(usual);
+    let default = usual.lines().find_map(|line| value(line, "default"));
+    let usual = match default {
+        Some(name) => labels.iter().find(|label| label.name == name),
+        None => labels.first(),
+    };
+    let Some(usual) = usual else {
+        return Err("U-Boot: extlinux.conf has no usual entry".to_owned());
+    };
+    let mut label = usual.clone();
+    if let Some(release) = &trial.kernel
+        && label.release() != Some(release)
+    {
+        match labels.iter().find(|label| label.release() == Some(release)) {
+            Some(of_kernel) => label = of_kernel.clone(),
+            None => label.take_kernel(files, directory, release)?,
+        }
+    }
+    let mut text = String::from("# Written by punctual for one boot, which removes it.\n");
+    text += "DEFAULT punctual\nPROMPT 0\nTIMEOUT 1\nLABEL punctual\n";
+    let mut append = String::new();
+    for (key, given) in &label.lines {
+        match key.as_str() {
+            "append" => append = given.clone(),
+            "menu" => {}
+            key => text += &format!("\t{} {given}\n", key.to_ascii_uppercase()),
+        }
+    }
+    Ok(text + &format!("\tAPPEND {}\n", trial.applied(&append)))
+}
+
+/// An entry of extlinux.conf.
+#[derive(Clone)]
+struct Label {
+    name: String,
+    /// Its lines: a lower-case word, and the rest, with files by absolute names.
+    lines: Vec<(String, String)>,
+}
+
+const KERNELS: [&str; 3] = ["kernel", "linux", "fit"];
+const FILES: [&str; 9] = [
+    "kernel",
+    "linux",
+    "fit",
+    "initrd",
+    "fdt",
+    "devicetree",
+    "fdtdir",
+    "devicetreedir",
+    "fdtoverlays",
+];
+
+impl Label {
+    fn release(&self) -> Option<&str> {
+        let kernel = self.lines.iter().find(|(key, _)| KERNELS.contains(&key.as_str()));
+        kernel.and_then(|(_, path)| release_of(path))
+    }
+
+    /// Replaces its kernel by one that is installed without an entry.
+    fn take_kernel(
+        &mut self,
+        files: &dyn Files,
+        directory: &str,
+        release: &str,
+    ) -> Result<(), String> {
+        let base = format!("/{directory}");
+        let places = [format!("{base}/boot"), base.clone()];
+        let found = places.iter().find_map(|place| installed(files, place, release));
+        let Some((kernel, initrd)) = found else {
+            return Err(format!(
+                "U-Boot: no entry boots a kernel {release}, and none is in {base}"
+            ));
+        };
+        let inside = |path: &str| path.strip_prefix(&base).unwrap_or(path).to_owned();
+        self.lines.retain(|(key, _)| !KERNELS.contains(&key.as_str()) && key != "initrd");
+        self.lines.insert(0, ("linux".to_owned(), inside(&kernel)));
+        if let Some(initrd) = initrd {
+            self.lines.push(("initrd".to_owned(), inside(&initrd)));
+        }
+        Ok(())
+    }
+}
+
+fn labels(configuration: &str) -> Vec<Label> {
+    let mut all: Vec<Label> = Vec::new();
+    for line in configuration.lines().map(str::trim).filter(|line| !line.starts_with('#')) {
+        let Some((key, rest)) = line.split_once(char::is_whitespace) else { continue };
+        let (key, rest) = (key.to_ascii_lowercase(), rest.trim());
+        match (key.as_str(), all.last_mut()) {
+            ("label", _) => all.push(Label { name: rest.to_owned(), lines: Vec::new() }),
+            ("default" | "timeout" | "prompt", _) | (_, None) => {}
+            (_, Some(label)) => {
+                let is_file = FILES.contains(&key.as_str());
+                let absolute = |path: &str| match path.starts_with('/') {
+                    true => path.to_owned(),
+                    false => format!("/boot/extlinux/{path}"),
+                };
+                let paths = || rest.split_whitespace().map(absolute).collect::<Vec<_>>().join(" ");
+                label.lines.push((key, if is_file { paths() } else { rest.to_owned() }));
+            }
+        }
+    }
+    all
+}
+
+fn value<'l>(line: &'l str, key: &str) -> Option<&'l str> {
+    let (word, rest) = line.trim().split_once(char::is_whitespace)?;
+    word.eq_ignore_ascii_case(key).then(|| rest.trim())
+}
+
+/// boot.scr: a script with U-Boot's header (include/image.h, `legacy_img_hdr`).
+pub(super) fn script(configuration: &str) -> Vec<u8> {
+    let at = "${devtype} ${devnum}:${distro_bootpart}";
+    let boot = |path: &str| format!("sysboot {at} any ${{pxefile_addr_r}} /{path}");
+    let text = format!(
+        "# Written by punctual for one boot, which removes it.\n\
+         if test -e {at} /{ONCE}; then\n\
+         \tif fatrm {at} /{ONCE}; then\n\
+         \t\tif test -e {at} /{ONCE}; then echo punctual: the request stays; else\n\
+         \t\t\t{}\n\
+         \t\tfi\n\
+         \tfi\n\
+         fi\n\
+         {}\n",
+        boot(TRIAL),
+        boot(configuration),
+    );
+    image(text.as_bytes())
+}
+
+/// A script of U-Boot: its length, 0, its text.
+fn image(text: &[u8]) -> Vec<u8> {
+    const MAGIC: u32 = 0x2705_1956;
+    const LINUX: u8 = 5;
+    const SCRIPT_TYPE: u8 = 6;
+    let length = u32::try_from(text.len()).unwrap_or(u32::MAX);
+    let mut data = [length.to_be_bytes(), [0; 4]].concat();
+    data.extend_from_slice(text);
+    let size = u32::try_from(data.len()).unwrap_or(u32::MAX);
+    let mut name = [0u8; 32];
+    name[..8].copy_from_slice(b"punctual");
+    let header = |sum: u32| {
+        let numbers = [MAGIC, sum, 0, size, 0, 0, crc32fast::hash(&data)];
+        let mut bytes: Vec<u8> = numbers.iter().flat_map(|n| n.to_be_bytes()).collect();
+        // Any architecture takes a script: U-Boot looks at the type alone.
+        bytes.extend_from_slice(&[LINUX, 0, SCRIPT_TYPE, 0]);
+        bytes.extend_from_slice(&name);
+        bytes
+    };
+    let sum = crc32fast::hash(&header(0));
+    [header(sum), data].concat()
+}

@@ -1,0 +1,215 @@
+//! `punctual boot`: another kernel or other parameters for one boot, and the way back.
+
+use crate::exit::{Ending, Exit, Failure};
+use crate::output;
+use punctual_core::format::plain;
+use punctual_host::boot::Trial;
+use punctual_host::boot::once::{BootMachine, BootStatus, TrialProgress};
+use punctual_host::files::Root;
+use punctual_host::isolate::check_rights;
+use punctual_host::journal::{JournalDirectory, JournalLock, lock};
+
+/// Boot this machine once with another kernel or other parameters
+///
+/// The boot loader forgets the trial before it boots it, so that the boot after it is the usual
+/// one, also if the kernel panics. The usual entries are not changed. A kernel that hangs needs a
+/// watchdog or a reset.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n  punctual boot status\n  punctual boot once --add \
+                        'isolcpus=3 nohz_full=3' --reboot\n  punctual boot once --kernel \
+                        6.1.0-40-rt-arm64\n  punctual boot verify\n  punctual boot restore")]
+pub struct BootArgs {
+    /// What to do
+    #[command(subcommand)]
+    action: BootAction,
+}
+
+#[derive(clap::Subcommand)]
+enum BootAction {
+    Status(BootStatusArgs),
+    Once(BootOnceArgs),
+    Verify(BootVerifyArgs),
+    Restore(BootRestoreArgs),
+}
+
+/// Show the boot loader, what it boots usually, and a trial that is not taken back
+#[derive(clap::Args)]
+struct BootStatusArgs {
+    /// Print it as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Request a trial for the next boot
+///
+/// Added to the command line are panic=10, a mark, and systemd's use of a hardware watchdog where
+/// there is one. The entry and its journal stay beside the boot loader's files until `punctual
+/// boot restore`.
+#[derive(clap::Args)]
+struct BootOnceArgs {
+    /// An installed kernel by its release (uname -r) [default: the usual one]
+    #[arg(long, value_name = "RELEASE")]
+    kernel: Option<String>,
+    /// Words to add to the kernel's command line
+    #[arg(long, value_name = "WORDS", default_value = "", allow_hyphen_values = true)]
+    add: String,
+    /// A parameter to take from it, by name (may be repeated)
+    #[arg(long, value_name = "NAME")]
+    remove: Vec<String>,
+    /// Also where the boot loader would boot the trial again and again until `punctual boot
+    /// restore`
+    #[arg(long)]
+    no_fallback: bool,
+    /// Reboot into it now
+    #[arg(long)]
+    reboot: bool,
+    /// Print the command that reboots into it as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Check that this boot is the trial as requested, and that it will not be repeated
+#[derive(clap::Args)]
+struct BootVerifyArgs {
+    /// Print the status as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Take a trial back: every file of the boot loader is as before
+#[derive(clap::Args)]
+struct BootRestoreArgs {
+    /// Reboot into the usual system if this boot is the trial
+    #[arg(long)]
+    reboot: bool,
+}
+
+/// Runs the subcommand.
+pub fn run(args: BootArgs) -> Ending {
+    match args.action {
+        BootAction::Status(args) => status(&args),
+        BootAction::Once(args) => once(args),
+        BootAction::Verify(args) => verify(&args),
+        BootAction::Restore(args) => restore(&args),
+    }
+}
+
+/// A trial that is not taken back, for the end of `isolate undo`.
+pub fn report_trial() {
+    if BootMachine::system().status().is_ok_and(|status| status.trial.is_some()) {
+        output::say("note: a trial of a boot is not taken back: `punctual boot restore` does it\n");
+    }
+}
+
+/// One process changes the boot at a time.
+fn alone() -> Result<JournalLock, Failure> {
+    check_rights(&Root::system()).map_err(Failure::refused)?;
+    lock(&JournalDirectory::system()).map_err(Failure::refused)
+}
+
+fn status(args: &BootStatusArgs) -> Ending {
+    show(&BootMachine::system().status()?, args.json)?;
+    Ok(Exit::Done)
+}
+
+fn show(status: &BootStatus, json: bool) -> Result<(), Failure> {
+    match json {
+        true => Ok(output::print_json(status)?),
+        false => Ok(output::print(&described(status))?),
+    }
+}
+
+fn once(args: BootOnceArgs) -> Ending {
+    let _alone = alone()?;
+    let machine = BootMachine::system();
+    let trial = Trial { kernel: args.kernel, add: args.add, remove: args.remove };
+    let restart = machine.once(&trial, args.no_fallback)?;
+    let command: Vec<String> = restart.iter().map(|word| quoted(word)).collect();
+    if args.json {
+        output::print_json(&serde_json::json!({ "restart": restart }))?;
+    }
+    if args.reboot {
+        machine.restart(restart)?;
+    }
+    if args.json || args.reboot {
+        return Ok(Exit::Done);
+    }
+    output::print(&format!("the next boot is the trial: {}\n", command.join(" ")))?;
+    Ok(Exit::Done)
+}
+
+fn quoted(word: &str) -> String {
+    if word.contains(' ') { format!("'{word}'") } else { word.to_owned() }
+}
+
+fn verify(args: &BootVerifyArgs) -> Ending {
+    let _alone = alone()?;
+    show(&BootMachine::system().verify()?, args.json)?;
+    Ok(Exit::Done)
+}
+
+fn restore(args: &BootRestoreArgs) -> Ending {
+    let _alone = alone()?;
+    let machine = BootMachine::system();
+    let before = machine.status()?.trial.map(|trial| trial.progress);
+    let (any, not_done) = machine.restore()?;
+    let mut text: String =
+        not_done.iter().map(|why| format!("not reverted: {}\n", plain(why))).collect();
+    text += match (any, not_done.is_empty()) {
+        (false, _) => "no trial was requested\n",
+        (true, true) => "every file is as before\n",
+        (true, false) => "the rest is reverted; the journal stays\n",
+    };
+    output::print(&text)?;
+    if !not_done.is_empty() {
+        return Ok(Exit::Failed);
+    }
+    if before == Some(TrialProgress::Running) {
+        match args.reboot {
+            true => machine.restart(&machine.usual_restart())?,
+            false => output::print("this boot is still the trial: reboot to leave it\n")?,
+        }
+    }
+    Ok(Exit::Done)
+}
+
+fn described(status: &BootStatus) -> String {
+    let mut text = String::new();
+    let mut line = |what: &str, is: &str| text += &format!("{what:<12} {}\n", plain(is));
+    line("boot loader", status.loader.as_deref().unwrap_or("none that boots an entry once"));
+    status.reasons.iter().for_each(|why| line("", why));
+    if let Some(way_back) = &status.way_back {
+        line("way back", way_back);
+    }
+    if let Some(usual) = &status.usual {
+        line("usual boot", usual);
+    }
+    line("this boot", &format!("{} {}", status.release, status.cmdline));
+    line(
+        "watchdog",
+        match status.watchdog {
+            true => "/dev/watchdog",
+            false => "none: a trial that hangs needs a reset by hand",
+        },
+    );
+    match &status.trial {
+        None => line("trial", "none"),
+        Some(trial) => {
+            let progress = match trial.progress {
+                TrialProgress::Requested => "requested for the next boot",
+                TrialProgress::Running => "this boot",
+                TrialProgress::Over => "over, or fell back; not taken back",
+            };
+            line("trial", progress);
+            if let Some(kernel) = &trial.trial.kernel {
+                line("  kernel", kernel);
+            }
+            line("  adds", &trial.trial.add);
+            if !trial.trial.remove.is_empty() {
+                line("  removes", &trial.trial.remove.join(" "));
+            }
+            trial.differences.iter().for_each(|what| line("  differs", what));
+        }
+    }
+    text
+}

@@ -1,0 +1,194 @@
+//! Boots of boards behind ssh(1): the boot that an experiment asks for is made by `punctual boot`
+//! there, verified, and taken back.
+
+use super::ssh::{destination, failure};
+use jiff::Timestamp;
+use punctual_core::format::plain;
+use punctual_host::boot::once::{BootStatus, TrialProgress};
+use punctual_lab::ssh::{self, Connection, RemoteProgram, RemoteWatch};
+use punctual_plan::SshPlan;
+use punctual_plan::target::SshBoot;
+use punctual_session::exit::Failure;
+use serde::Deserialize;
+use std::time::{Duration, Instant};
+
+/// How long a board may take from its restart to a login.
+const BOOT_TIME: Duration = Duration::from_secs(300);
+/// The words in the message of a board that does not come back.
+pub const NOT_REACHED: &str = "not reached since";
+/// The word before those of the request on the command line of a trial.
+const MARK: &str = "punctual.boot=";
+
+#[derive(Deserialize)]
+struct Requested {
+    restart: Vec<String>,
+}
+
+/// Boots a board as an experiment asks, unless it is booted so: `None` is its usual boot.
+///
+/// # Errors
+/// It cannot be booted so, came up otherwise, or did not come back; where it can be reached,
+/// nothing of the trial is left there.
+pub(crate) fn ensure(
+    plan: &SshPlan,
+    wanted: Option<&SshBoot>,
+    watch: &mut dyn RemoteWatch,
+) -> Result<(), Failure> {
+    let board = Board { plan };
+    let (before, then, is_left) = board.with_program(|program| {
+        let status = board.status(program)?;
+        // Reverted in the trial itself, by a process that was killed before it rebooted.
+        let mut words = status.cmdline.split_whitespace();
+        if status.trial.is_none() && words.any(|word| word.starts_with(MARK)) {
+            return Ok((status.boot_id, Some(usual_restart()), true));
+        }
+        let progress = status.trial.as_ref().map(|trial| trial.progress);
+        let is_running = progress == Some(TrialProgress::Running);
+        let then = match wanted {
+            None if progress.is_none() => None,
+            None => {
+                board.asked(program, &["boot", "restore"])?;
+                is_running.then(usual_restart)
+            }
+            Some(wanted) if is_running && is_same(&status, wanted) => {
+                board.asked(program, &["boot", "verify", "--json"])?;
+                None
+            }
+            Some(wanted) => Some(board.requested(program, wanted)?),
+        };
+        Ok((status.boot_id, then, false))
+    })?;
+    let Some(command) = then else { return Ok(()) };
+    let usual = || "its usual system".to_owned();
+    let what = wanted.filter(|_| !is_left).map_or_else(usual, SshBoot::words);
+    watch.note(&format!("{}: rebooting into {what}", plan.host));
+    board.restart(&command, &before, watch)?;
+    if is_left {
+        return ensure(plan, wanted, watch);
+    }
+    if wanted.is_none() {
+        return Ok(());
+    }
+    board.with_program(|program| {
+        let verified = board.asked(program, &["boot", "verify", "--json"]).map(drop);
+        if verified.is_err() {
+            let _ = board.asked(program, &["boot", "restore"]);
+        }
+        verified
+    })
+}
+
+fn usual_restart() -> Vec<String> {
+    vec!["reboot".to_owned()]
+}
+
+/// Brings a board back to its usual boot.
+///
+/// # Errors
+/// It cannot be reached, or not everything could be reverted.
+pub fn restore(plan: &SshPlan, watch: &mut dyn RemoteWatch) -> Result<(), Failure> {
+    ensure(plan, None, watch)
+}
+
+/// Whether the running trial is of these words and this kernel, besides what punctual adds.
+fn is_same(status: &BootStatus, wanted: &SshBoot) -> bool {
+    let Some(trial) = &status.trial else { return false };
+    let words: Vec<&str> = trial.trial.add.split_whitespace().collect();
+    let mark = words.iter().position(|word| word.starts_with(MARK));
+    let asked = mark.map_or(&words[..], |place| &words[place + 1..]);
+    trial.trial.kernel == wanted.kernel
+        && trial.trial.remove.is_empty()
+        && asked.iter().copied().eq(wanted.cmdline.split_whitespace())
+}
+
+struct Board<'a> {
+    plan: &'a SshPlan,
+}
+
+impl Board<'_> {
+    /// Does something with the program there, and removes it.
+    fn with_program<T>(
+        &self,
+        act: impl FnOnce(&RemoteProgram) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        let to = destination(self.plan);
+        let program = RemoteProgram::send(&to, self.plan.binary.as_deref()).map_err(failure)?;
+        let done = act(&program);
+        let removed = program.remove().map_err(failure);
+        done.and_then(|value| removed.map(|()| value))
+    }
+
+    /// The answer to a command that must succeed.
+    fn asked(&self, program: &RemoteProgram, words: &[&str]) -> Result<Vec<u8>, Failure> {
+        let answer = program.run(words).map_err(failure)?;
+        match answer.is_done {
+            true => Ok(answer.stdout),
+            false => {
+                let why = plain(&answer.messages);
+                Err(Failure::failed(format!("{}: {why}", self.plan.host)))
+            }
+        }
+    }
+
+    fn status(&self, program: &RemoteProgram) -> Result<BootStatus, Failure> {
+        let answer = self.asked(program, &["boot", "status", "--json"])?;
+        serde_json::from_slice(&answer).map_err(|why| {
+            Failure::failed(format!("{}: an unexpected answer: {why}", self.plan.host))
+        })
+    }
+
+    /// Requests a trial; returns the command that restarts the board into it.
+    fn requested(&self, program: &RemoteProgram, wanted: &SshBoot) -> Result<Vec<String>, Failure> {
+        let mut words = vec!["boot", "once", "--json", "--add", &wanted.cmdline];
+        if let Some(kernel) = &wanted.kernel {
+            words.extend(["--kernel", kernel]);
+        }
+        let answer = self.asked(program, &words)?;
+        let requested: Requested = serde_json::from_slice(&answer).map_err(|why| {
+            Failure::failed(format!("{}: an unexpected answer: {why}", self.plan.host))
+        })?;
+        Ok(requested.restart)
+    }
+
+    /// Restarts it and waits for another boot.
+    fn restart(
+        &self,
+        command: &[String],
+        before: &str,
+        watch: &mut dyn RemoteWatch,
+    ) -> Result<(), Failure> {
+        let connection = Connection::open(&destination(self.plan)).map_err(failure)?;
+        ssh::restart(&connection, command).map_err(failure)?;
+        drop(connection);
+        let (since, began) = (Timestamp::now(), Instant::now());
+        loop {
+            let wait = Instant::now() + ssh::PAUSE;
+            while Instant::now() < wait {
+                if watch.end_requested() {
+                    return Err(Failure::failed("interrupted while the board restarted"));
+                }
+                std::thread::sleep(Duration::from_millis(50));
+            }
+            let now = Connection::open(&destination(self.plan));
+            let now = now.and_then(|connection| ssh::boot_id(&connection));
+            match now {
+                Ok(id) if id != before => {
+                    let took = began.elapsed().as_secs();
+                    watch.note(&format!("{}: back after {took} s", self.plan.host));
+                    return Ok(());
+                }
+                _ if began.elapsed() < BOOT_TIME => {}
+                Ok(_) => {
+                    return Err(Failure::failed(format!("{} did not restart", self.plan.host)));
+                }
+                Err(why) => {
+                    let since = since.strftime("%Y-%m-%d %H:%M:%S UTC");
+                    return Err(Failure::failed(format!(
+                        "{} {NOT_REACHED} {since}: {why}",
+                        self.plan.host
+                    )));
+                }
+            }
+        }
+    }
+}
