@@ -12,11 +12,11 @@
 //! would boot for ever.
 
 mod files;
-pub mod grub;
+mod grub;
 pub mod kept;
 pub mod once;
 mod raspberry;
-pub mod systemd_boot;
+mod systemd_boot;
 mod u_boot;
 mod words;
 

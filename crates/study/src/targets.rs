@@ -30,7 +30,7 @@ pub fn run(target: &TargetPlan, remote: &RemoteRun) -> Result<Returned, Failure>
     }
     match target {
         TargetPlan::Vm(plan) => vm::carry_out(plan, remote),
-        TargetPlan::Ssh(plan) => ssh::carry_out(plan, remote),
+        TargetPlan::Ssh(plan) => boards::carry_out(plan, remote),
         TargetPlan::Host => Err(Failure::refused("the host is not a remote target")),
     }
 }

@@ -190,8 +190,8 @@ fn with_raspberry(tryboot: bool) -> Tree {
     tree
 }
 
-const EXTLINUX: &str = "TIMEOUT 10\ndefault six\n\nlabel other\n\tkernel /boot/vmlinuz-5.10\n\nlabel \
-                        six\n\tmenu label Linux six\n\tlinux ../vmlinuz-6.1.0-56\n\tinitrd \
+const EXTLINUX: &str = "TIMEOUT 10\ndefault six\n\nlabel other\n\tkernel /boot/vmlinuz-5.10\n\n\
+                        label six\n\tmenu label Linux six\n\tlinux ../vmlinuz-6.1.0-56\n\tinitrd \
                         /boot/initrd.img-6.1.0-56\n\tfdtdir /dtbs\n\tappend console=ttyAMA0 \
                         quiet\n";
 
@@ -361,7 +361,7 @@ fn a_trial_of_another_kernel_boots_that_kernel() {
     }
 }
 
-/// The script is one that U-Boot accepts (its `imxtract` and `source` check both sums), and asks for
+/// The script is one that U-Boot accepts (its `source` checks both sums), and asks for
 /// the removal of the request before it boots the trial.
 #[test]
 fn the_script_for_u_boot_has_valid_checksums() {

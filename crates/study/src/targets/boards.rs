@@ -1,7 +1,8 @@
 //! Boots of boards behind ssh(1): the boot that an experiment asks for is made by `punctual boot`
 //! there, verified, and taken back.
 
-use super::ssh::{destination, failure};
+use super::remote::{RemoteRun, Returned};
+use super::ssh::{self as ssh_target, SshWatch, destination, failure};
 use jiff::Timestamp;
 use punctual_core::format::plain;
 use punctual_host::boot::once::{BootStatus, TrialProgress};
@@ -15,13 +16,28 @@ use std::time::{Duration, Instant};
 /// How long a board may take from its restart to a login.
 const BOOT_TIME: Duration = Duration::from_secs(300);
 /// The words in the message of a board that does not come back.
-pub const NOT_REACHED: &str = "not reached since";
+pub(crate) const NOT_REACHED: &str = "not reached since";
 /// The word before those of the request on the command line of a trial.
 const MARK: &str = "punctual.boot=";
 
 #[derive(Deserialize)]
 struct Requested {
     restart: Vec<String>,
+}
+
+/// A run on another system, in the boot that it asks for.
+pub(crate) fn carry_out(plan: &SshPlan, remote: &RemoteRun) -> Result<Returned, Failure> {
+    let options = &remote.options;
+    let is_new = options.ssh.resume.is_none() && !options.plan_only;
+    if is_new && (plan.boot.is_some() || options.ssh.keep_boot) {
+        ensure(plan, plan.boot.as_ref(), &mut SshWatch::new(remote.messages)?)?;
+    }
+    let returned = ssh_target::carry_out(plan, remote);
+    if is_new && plan.boot.is_some() && !options.ssh.keep_boot {
+        let restored = restore(plan, &mut SshWatch::new(remote.messages)?);
+        restored.err().iter().for_each(|why| remote.messages.complain(&why.render(false)));
+    }
+    returned
 }
 
 /// Boots a board as an experiment asks, unless it is booted so: `None` is its usual boot.

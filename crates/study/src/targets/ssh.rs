@@ -1,6 +1,5 @@
 //! A target reached by ssh(1).
 
-use super::boards;
 use super::remote::{RemoteRun, Returned};
 use super::returned;
 use jiff::Timestamp;
@@ -21,10 +20,6 @@ pub(crate) fn carry_out(plan: &SshPlan, remote: &RemoteRun) -> Result<Returned, 
     let (to, options) = (destination(plan), remote.options);
     let mut watch = SshWatch::new(remote.messages)?;
     let timeouts = options.ssh.timeouts();
-    let is_new = options.ssh.resume.is_none() && !options.plan_only;
-    if is_new && (plan.boot.is_some() || options.ssh.keep_boot) {
-        boards::ensure(plan, plan.boot.as_ref(), &mut watch)?;
-    }
     let started = Timestamp::now();
     let result = match &options.ssh.resume {
         Some(id) => ssh::resume(&to, id, &remote.output, timeouts.reconnect, &mut watch),
@@ -44,10 +39,6 @@ pub(crate) fn carry_out(plan: &SshPlan, remote: &RemoteRun) -> Result<Returned, 
             ssh::run(&job, &mut watch)
         }
     };
-    if is_new && plan.boot.is_some() && !options.ssh.keep_boot {
-        let restored = boards::restore(plan, &mut watch);
-        restored.err().iter().for_each(|why| remote.messages.complain(&why.render(false)));
-    }
     let result = result.map_err(failure)?;
     watch.finish();
     if options.plan_only {
