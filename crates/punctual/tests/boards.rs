@@ -144,6 +144,7 @@ fn qemu(place: &Place, port: u16) -> Child {
 }
 
 #[test]
+#[ignore = "boots an emulated PC nine times, which takes minutes; ./x test --all"]
 fn a_lab_boots_a_board_with_grub_and_restores_it() {
     let test = "a_lab_boots_a_board_with_grub_and_restores_it";
     let Some(board) = EmulatedBoard::start(test) else { return };

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 /// Every subcommand, with those below it.
-const COMMANDS: [&str; 52] = [
+const COMMANDS: [&str; 57] = [
     "",
     "demo",
     "new",
@@ -25,6 +25,7 @@ const COMMANDS: [&str; 52] = [
     "lab cell",
     "lab replay",
     "lab report",
+    "lab restore",
     "pairs",
     "occupancy",
     "tail",
@@ -56,6 +57,10 @@ const COMMANDS: [&str; 52] = [
     "isolate tweaks",
     "isolate unit",
     "cpus",
+    "boot",
+    "boot status",
+    "boot once",
+    "boot restore",
     "ssh",
     "ssh list",
     "ssh fetch",
