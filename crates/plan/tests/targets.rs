@@ -65,7 +65,6 @@ fn what_cannot_be_is_refused() {
     ");
     insta::assert_snapshot!(wrong("kind = 'ssh'; kernel = '6.1'; cpus = 2"), @r#"
     1:1: error: a target reached by ssh needs a host; write `host = "board.local"`
-    3:10: error: `kernel` does not apply to a target of the kind `ssh`; leave it out; it belongs to the kind `vm`
     4:8: error: `cpus` does not apply to a target of the kind `ssh`; leave it out; it belongs to the kind `vm`
     "#);
     insta::assert_snapshot!(wrong("kind = 'ssh'; host = '-oProxyCommand=x'; user = 'a b'; port = 70000"), @r"

@@ -160,8 +160,7 @@ impl Command {
     /// Whether to report a leftover partition before this command's own output.
     fn may_report_leftovers(&self) -> bool {
         match self {
-            Command::Isolate(_) | Command::Cpus(_) => false,
-            Command::Isolate(_) | Command::Boot(_) => false,
+            Command::Isolate(_) | Command::Cpus(_) | Command::Boot(_) => false,
             #[cfg(feature = "manual")]
             Command::Completions(_) => false,
             _ => true,

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 /// Every subcommand, with those below it.
-const COMMANDS: [&str; 57] = [
+const COMMANDS: [&str; 58] = [
     "",
     "demo",
     "new",
@@ -60,6 +60,7 @@ const COMMANDS: [&str; 57] = [
     "boot",
     "boot status",
     "boot once",
+    "boot verify",
     "boot restore",
     "ssh",
     "ssh list",

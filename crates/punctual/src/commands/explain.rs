@@ -75,9 +75,9 @@ pub struct ExplainArgs {
     /// is kept as BUNDLE-on-KERNEL)
     #[arg(long, value_name = "OTHER", requires = "exact")]
     against: Option<String>,
-    /// Also show the source lines at which the program was delayed, by the stacks that `attach` kept;
-    /// with --exact those of all code that has debug information: programs compiled with -g, and
-    /// the kernel where Debian's linux-image-RELEASE-dbg is installed
+    /// Also show the source lines at which the program was delayed, by the stacks that `attach`
+    /// kept; with --exact those of all code that has debug information: programs compiled with -g,
+    /// and the kernel where Debian's linux-image-RELEASE-dbg is installed
     #[arg(long)]
     lines: bool,
     /// Also write the calls of the exact explanation to this file, as folded stacks for flame

@@ -109,10 +109,10 @@ fn irqbalance_is_told_by_its_mask() {
 
 #[test]
 fn a_ban_of_irqbalance_replaces_what_it_detects() {
-    const DAEMON: &str = "1 (irqbalance) S 0 1 1 0 -1 4194560 0 0 0 0 0 0 0 0 20 0 1 0 5 0 0 0 0 0 \
+    const DAEMON: &str = "7 (irqbalance) S 0 1 1 0 -1 4194560 0 0 0 0 0 0 0 0 20 0 1 0 5 0 0 0 0 0 \
                           0 0 0 0 0 0 0 0 0 0 17 0 0 0 0";
     let judged = |setting: &str| {
-        let files = ideal().with("/proc/1/stat", DAEMON);
+        let files = ideal().with("/proc/7/stat", DAEMON);
         result(&files.with("/etc/default/irqbalance", setting), None, "irqbalance").verdict
     };
     // CPUs 2-3 are isolated.

@@ -48,17 +48,17 @@ fn the_standard_debian_kernel_is_judged() {
     ok:
       preemption-request (fair-server) (rt-group-budget) parameter-nobody-reads high-resolution-timers clock-event-device
       (timer-migration) (governor) (energy-preference) (frequency-cap) (turbo) idle-states
-      pcie-power-saving isolation-request cpus-online (housekeeping-cpus) (nohz-full) (nohz-full-isolated)
-      (rcu-callbacks) (systemd-affinity) smt-siblings (shared-cache) (one-memory-node) (interrupts-elsewhere)
-      (default-irq-affinity) (irqaffinity-parameter) (managed-interrupts) irqbalance (irq-thread-priorities) (packet-steering)
-      (user-tasks) (kernel-threads) competing-priorities audit kernel-thread-order (vcpu-threads)
-      (workqueues) (writeback-workqueue) nmi-watchdog (soft-watchdog) (hung-task-detector) (vm-statistics)
-      console-messages (access-times) swap hugepage-defrag same-page-merging numa-balancing
-      lock-debugging sanitizers memory-debugging preemption-debugging irqsoff-tracers-built current-tracer
-      trace-events stack-tracer scheduler-statistics steal-time (smi-count) microcode
-      mitigations (thermal-throttling) realtime-priority-limit memory-lock-limit realtime-timeout timer-slack
-      cpuset-controller kernel-recorder bpf kernel-types lockdown tracefs
-      kernel-probes user-probes perf-events debugfs
+      pcie-power-saving isolation-request (isolation-lasts) cpus-online (housekeeping-cpus) (nohz-full)
+      (nohz-full-isolated) (rcu-callbacks) (systemd-affinity) smt-siblings (shared-cache) (one-memory-node)
+      (interrupts-elsewhere) (default-irq-affinity) (irqaffinity-parameter) (managed-interrupts) irqbalance (irq-thread-priorities)
+      (packet-steering) (user-tasks) (kernel-threads) competing-priorities audit kernel-thread-order
+      (vcpu-threads) (workqueues) (writeback-workqueue) nmi-watchdog (soft-watchdog) (hung-task-detector)
+      (vm-statistics) console-messages (access-times) swap hugepage-defrag same-page-merging
+      numa-balancing lock-debugging sanitizers memory-debugging preemption-debugging irqsoff-tracers-built
+      current-tracer trace-events stack-tracer scheduler-statistics steal-time (smi-count)
+      microcode mitigations (thermal-throttling) realtime-priority-limit memory-lock-limit realtime-timeout
+      timer-slack cpuset-controller kernel-recorder bpf kernel-types lockdown
+      tracefs kernel-probes user-probes perf-events debugfs
     ");
 }
 
@@ -77,17 +77,17 @@ fn the_debian_rt_kernel_is_judged() {
     ok:
       preemption-model preemption-request threaded-interrupts (fair-server) (rt-group-budget) parameter-nobody-reads
       high-resolution-timers clock-event-device (governor) (energy-preference) (frequency-cap) (turbo)
-      idle-states pcie-power-saving isolated-cpus isolation-request cpus-online housekeeping-cpus
-      nohz-full nohz-full-isolated rcu-callbacks (systemd-affinity) smt-siblings shared-cache
-      one-memory-node interrupts-elsewhere default-irq-affinity irqaffinity-parameter managed-interrupts irqbalance
-      irq-thread-priorities packet-steering user-tasks competing-priorities audit kernel-thread-order
-      (vcpu-threads) workqueues nmi-watchdog soft-watchdog console-messages (access-times)
-      swap (transparent-hugepages) (hugepage-defrag) same-page-merging (numa-balancing) lock-debugging
-      sanitizers memory-debugging preemption-debugging irqsoff-tracers-built current-tracer trace-events
-      stack-tracer scheduler-statistics steal-time (smi-count) microcode mitigations
-      (thermal-throttling) realtime-priority-limit memory-lock-limit realtime-timeout timer-slack cpuset-controller
-      kernel-recorder bpf kernel-types lockdown tracefs kernel-probes
-      user-probes latency-tracers perf-events debugfs
+      idle-states pcie-power-saving isolated-cpus isolation-request isolation-lasts cpus-online
+      housekeeping-cpus nohz-full nohz-full-isolated rcu-callbacks (systemd-affinity) smt-siblings
+      shared-cache one-memory-node interrupts-elsewhere default-irq-affinity irqaffinity-parameter managed-interrupts
+      irqbalance irq-thread-priorities packet-steering user-tasks competing-priorities audit
+      kernel-thread-order (vcpu-threads) workqueues nmi-watchdog soft-watchdog console-messages
+      (access-times) swap (transparent-hugepages) (hugepage-defrag) same-page-merging (numa-balancing)
+      lock-debugging sanitizers memory-debugging preemption-debugging irqsoff-tracers-built current-tracer
+      trace-events stack-tracer scheduler-statistics steal-time (smi-count) microcode
+      mitigations (thermal-throttling) realtime-priority-limit memory-lock-limit realtime-timeout timer-slack
+      cpuset-controller kernel-recorder bpf kernel-types lockdown tracefs
+      kernel-probes user-probes latency-tracers perf-events debugfs
     ");
 }
 
@@ -107,15 +107,16 @@ fn an_arm64_board_is_judged() {
     ok:
       preemption-request (fair-server) (rt-group-budget) parameter-nobody-reads high-resolution-timers clocksource
       (tsc-stability) (tsc-deadline-timer) clock-event-device (energy-preference) (turbo) idle-states
-      pcie-power-saving isolation-request cpus-online housekeeping-cpus (nohz-full-isolated) (systemd-affinity)
-      smt-siblings one-memory-node (managed-interrupts) irqbalance (irq-thread-priorities) packet-steering
-      competing-priorities audit kernel-thread-order (vcpu-threads) nmi-watchdog (machine-check-polling)
-      console-messages (access-times) swap hugepage-defrag same-page-merging numa-balancing
-      lock-debugging sanitizers memory-debugging preemption-debugging irqsoff-tracers-built current-tracer
-      trace-events stack-tracer scheduler-statistics hypervisor steal-time (smi-count)
-      (microcode) mitigations (thermal-throttling) realtime-priority-limit memory-lock-limit realtime-timeout
-      timer-slack cpuset-controller kernel-recorder bpf kernel-types lockdown
-      tracefs kernel-probes user-probes perf-events hardware-counters debugfs
+      pcie-power-saving isolation-request (isolation-lasts) cpus-online housekeeping-cpus (nohz-full-isolated)
+      (systemd-affinity) smt-siblings one-memory-node (managed-interrupts) irqbalance (irq-thread-priorities)
+      packet-steering competing-priorities audit kernel-thread-order (vcpu-threads) nmi-watchdog
+      (machine-check-polling) console-messages (access-times) swap hugepage-defrag same-page-merging
+      numa-balancing lock-debugging sanitizers memory-debugging preemption-debugging irqsoff-tracers-built
+      current-tracer trace-events stack-tracer scheduler-statistics hypervisor steal-time
+      (smi-count) (microcode) mitigations (thermal-throttling) realtime-priority-limit memory-lock-limit
+      realtime-timeout timer-slack cpuset-controller kernel-recorder bpf kernel-types
+      lockdown tracefs kernel-probes user-probes perf-events hardware-counters
+      debugfs
     ");
 }
 
@@ -135,16 +136,16 @@ fn a_cloud_guest_is_judged() {
     ok:
       preemption-request rt-group-budget parameter-nobody-reads high-resolution-timers clocksource tsc-stability
       tsc-deadline-timer clock-event-device (timer-migration) (governor) (energy-preference) (frequency-cap)
-      (turbo) idle-states pcie-power-saving isolation-request cpus-online (housekeeping-cpus)
-      (nohz-full) (nohz-full-isolated) (rcu-callbacks) (systemd-affinity) smt-siblings (shared-cache)
-      (one-memory-node) (interrupts-elsewhere) (default-irq-affinity) (irqaffinity-parameter) (managed-interrupts) irqbalance
-      irq-thread-priorities (packet-steering) (user-tasks) (kernel-threads) competing-priorities audit
-      kernel-thread-order (vcpu-threads) (workqueues) (writeback-workqueue) nmi-watchdog (soft-watchdog)
-      (hung-task-detector) (machine-check-polling) (vm-statistics) console-messages access-times swap
-      transparent-hugepages hugepage-defrag same-page-merging numa-balancing lock-debugging sanitizers
-      memory-debugging preemption-debugging irqsoff-tracers-built (stack-tracer) (scheduler-statistics) (smi-count)
-      mitigations (thermal-throttling) realtime-priority-limit memory-lock-limit realtime-timeout timer-slack
-      cpuset-controller kernel-recorder bpf kernel-types perf-events
+      (turbo) idle-states pcie-power-saving isolation-request (isolation-lasts) cpus-online
+      (housekeeping-cpus) (nohz-full) (nohz-full-isolated) (rcu-callbacks) (systemd-affinity) smt-siblings
+      (shared-cache) (one-memory-node) (interrupts-elsewhere) (default-irq-affinity) (irqaffinity-parameter) (managed-interrupts)
+      irqbalance irq-thread-priorities (packet-steering) (user-tasks) (kernel-threads) competing-priorities
+      audit kernel-thread-order (vcpu-threads) (workqueues) (writeback-workqueue) nmi-watchdog
+      (soft-watchdog) (hung-task-detector) (machine-check-polling) (vm-statistics) console-messages access-times
+      swap transparent-hugepages hugepage-defrag same-page-merging numa-balancing lock-debugging
+      sanitizers memory-debugging preemption-debugging irqsoff-tracers-built (stack-tracer) (scheduler-statistics)
+      (smi-count) mitigations (thermal-throttling) realtime-priority-limit memory-lock-limit realtime-timeout
+      timer-slack cpuset-controller kernel-recorder bpf kernel-types perf-events
     ");
 }
 
