@@ -34,6 +34,7 @@ enum BootAction {
 
 /// Show the boot loader, what it boots usually, and a trial that is not taken back
 #[derive(clap::Args)]
+#[command(after_help = "Example:\n  punctual boot status --json")]
 struct BootStatusArgs {
     /// Print it as JSON
     #[arg(long)]
@@ -46,6 +47,10 @@ struct BootStatusArgs {
 /// there is one. The entry and its journal stay beside the boot loader's files until `punctual
 /// boot restore`.
 #[derive(clap::Args)]
+#[command(
+    after_help = "Examples:\n  punctual boot once --add 'isolcpus=3 nohz_full=3'\n  punctual boot \
+                        once --kernel 6.1.0-40-rt-arm64 --reboot"
+)]
 struct BootOnceArgs {
     /// An installed kernel by its release (uname -r) [default: the usual one]
     #[arg(long, value_name = "RELEASE")]
@@ -70,6 +75,7 @@ struct BootOnceArgs {
 
 /// Check that this boot is the trial as requested, and that it will not be repeated
 #[derive(clap::Args)]
+#[command(after_help = "Example:\n  punctual boot verify")]
 struct BootVerifyArgs {
     /// Print the status as JSON
     #[arg(long)]
@@ -78,6 +84,7 @@ struct BootVerifyArgs {
 
 /// Take a trial back: every file of the boot loader is as before
 #[derive(clap::Args)]
+#[command(after_help = "Example:\n  punctual boot restore --reboot")]
 struct BootRestoreArgs {
     /// Reboot into the usual system if this boot is the trial
     #[arg(long)]
