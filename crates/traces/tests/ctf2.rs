@@ -316,6 +316,33 @@ fn the_seed_of_the_fuzzer_has_metadata_of_ctf_2() {
     super::ctf::assert_seed("ctf-2", &metadata("little"));
 }
 
+/// Words of the metadata in the place of others: packets and events without any bits, of which no
+/// stream holds an endless number, among them.
+#[test]
+fn words_in_the_place_of_others_leave_a_stream_an_end() {
+    let text = String::from_utf8(metadata("little")).unwrap();
+    for (from, to) in WORDS.iter().flat_map(|from| WORDS.iter().map(move |to| (from, to))) {
+        if let Ok(trace) = open(text.replace(from, to).into_bytes(), streams(false)) {
+            assert!(trace.take(100_000).count() < 100_000, "{from} {to}");
+        }
+    }
+}
+
+const WORDS: [&str; 12] = [
+    "\"u32\"",
+    "\"s64\"",
+    "27",
+    "31",
+    "structure",
+    "variant",
+    "optional",
+    "\"id\"",
+    "length",
+    "event-record-header",
+    "null",
+    "static",
+];
+
 proptest! {
     #[test]
     fn damaged_metadata_never_panics(
@@ -323,9 +350,7 @@ proptest! {
         swapped in (0usize..12, 0usize..12),
     ) {
         let mut text = metadata("little");
-        let words = ["\"u32\"", "\"s64\"", "27", "31", "structure", "variant", "optional",
-            "\"id\"", "length", "event-record-header", "null", "static"];
-        let (from, to) = (words[swapped.0], words[swapped.1]);
+        let (from, to) = (WORDS[swapped.0], WORDS[swapped.1]);
         text = String::from_utf8(text).unwrap().replace(from, to).into_bytes();
         for (place, byte) in places {
             let place = place % text.len();

@@ -193,6 +193,11 @@ impl CtfStream {
                 return Ok(());
             }
         }
+        // Of events without any bits the packet would hold an endless number.
+        if self.at <= self.event_from {
+            self.spoil();
+            return Ok(());
+        }
         let cpu = self.number(event.cpu).and_then(|cpu| u16::try_from(cpu).ok()).unwrap_or(cpu);
         let head = Head { at, cpu, tid: None, context: None, site: 0 };
         event.take(&self.values, |value| self.text(value), head, machine, decoder, out);
@@ -278,7 +283,7 @@ impl CtfStream {
         let all = rest.saturating_mul(8);
         let size = unsigned(class.packet_size).or(unsigned(class.content_size)).unwrap_or(all);
         let content = unsigned(class.content_size).unwrap_or(size);
-        if size % 8 != 0 || size < self.at || content > size {
+        if size == 0 || size % 8 != 0 || size < self.at || content > size {
             return self.ends_here();
         }
         let instant = |place| unsigned(place).map(|ticks| (ticks, classes.nanoseconds(ticks)));
