@@ -24,7 +24,7 @@ mod words;
 mod tests;
 
 pub use files::{BootFiles, run};
-pub use words::Trial;
+pub use words::{MARK, Trial};
 
 use crate::files::{FileError, Files};
 use serde::{Deserialize, Serialize};
@@ -188,29 +188,21 @@ pub fn find(files: &dyn Files, any: bool) -> Result<Loader, Vec<String>> {
     if let Some(file) = harness(files).map_err(|why| vec![why.to_string()])? {
         return Ok(Loader::Harness { file });
     }
-    let mut reasons = Vec::new();
-    let mut is_known = false;
+    let mut known = None;
     let ways: [fn(&dyn Files, bool) -> Way; 4] =
         [raspberry::find, systemd_boot::find, grub::find, u_boot::find];
     for way in ways {
         match way(files, any) {
             Way::Found(loader) => return Ok(loader),
             Way::Other => {}
+            // If one of them booted this system, files of the next ones are leftovers.
             Way::Impossible(why) => {
-                is_known = true;
-                reasons.push(why);
+                known = Some(why);
+                break;
             }
         }
-        // If one of them booted this system, files of the next ones are leftovers.
-        if is_known {
-            break;
-        }
     }
-    match kexec(files) {
-        Ok(loader) => Ok(loader),
-        Err(why) if is_known => Err(reasons.into_iter().chain([why]).collect()),
-        Err(why) => Err(vec![NO_LOADER.to_owned(), why]),
-    }
+    kexec(files).map_err(|why| vec![known.unwrap_or_else(|| NO_LOADER.to_owned()), why])
 }
 
 const NO_LOADER: &str = "there are no files of GRUB, systemd-boot, a Raspberry Pi's firmware, or \

@@ -61,11 +61,13 @@ pub struct SshError {
     pub trouble: ErrorPlace,
     /// Place, cause and remedy; may contain words of the other system.
     pub message: String,
+    /// Whether a run continues there, to be fetched.
+    pub is_run_left: bool,
 }
 
 impl SshError {
     pub(crate) fn new(trouble: ErrorPlace, message: impl fmt::Display) -> SshError {
-        SshError { trouble, message: message.to_string() }
+        SshError { trouble, message: message.to_string(), is_run_left: false }
     }
     /// For `map_err`: a file operation on this system.
     pub(crate) fn local(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> SshError {

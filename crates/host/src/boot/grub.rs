@@ -54,10 +54,7 @@ fn found(files: &dyn Files, directory: &str, any: bool) -> Result<Loader, String
         writes => writes.is_err(),
     };
     let cmdline = read("/proc/cmdline")?;
-    let body = match is_specified(&configuration) {
-        true => specified(files, &cmdline, &block)?,
-        false => body(&configuration, &cmdline)?,
-    };
+    let body = body(&all_entries(files, &configuration, &block)?, &cmdline)?;
     Ok(Loader::Grub { directory: directory.to_owned(), body, repeats })
 }
 
@@ -79,13 +76,8 @@ pub(super) fn trial_body(
             let configuration = files
                 .read(&format!("/{directory}/grub.cfg"))
                 .map_err(|why| format!("GRUB: {why}"))?;
-            let all: Vec<String> = match is_specified(&configuration) {
-                true => {
-                    let block = files.read(&format!("/{directory}/grubenv")).unwrap_or_default();
-                    specified_all(files, &block)?
-                }
-                false => entries(&configuration).into_iter().map(str::to_owned).collect(),
-            };
+            let block = files.read(&format!("/{directory}/grubenv")).unwrap_or_default();
+            let all = all_entries(files, &configuration, &block)?;
             let words = given(usual);
             let likeness = |body: &&String| {
                 let of = given(body);
@@ -136,11 +128,12 @@ fn is_specified(configuration: &str) -> bool {
     configuration.lines().any(|line| line.trim() == "blscfg")
 }
 
-/// The entry among them that was booted.
-fn specified(files: &dyn Files, cmdline: &str, block: &str) -> Result<String, String> {
-    let all = specified_all(files, block)?;
-    let text: String = all.iter().map(|body| format!("menuentry {{\n{body}}}\n")).collect();
-    body(&text, cmdline)
+/// The bodies of all entries, wherever they are.
+fn all_entries(files: &dyn Files, configuration: &str, block: &str) -> Result<Vec<String>, String> {
+    match is_specified(configuration) {
+        true => specified_all(files, block),
+        false => Ok(entries(configuration).into_iter().map(str::to_owned).collect()),
+    }
 }
 
 /// All of them, as bodies of menu entries.
@@ -237,14 +230,14 @@ fn can_write(mounts: &str, directory: &str) -> Result<(), String> {
 }
 
 /// The body of the booted entry: the one that loads this kernel with this command line.
-fn body(configuration: &str, cmdline: &str) -> Result<String, String> {
+fn body(all: &[String], cmdline: &str) -> Result<String, String> {
     let words: Vec<&str> = cmdline.split_whitespace().collect();
     let image = words.iter().find_map(|word| word.strip_prefix("BOOT_IMAGE="));
     let Some(image) = image.map(file_of) else {
         return Err("the command line does not say what it booted (BOOT_IMAGE=)".to_owned());
     };
-    let mut found: Option<(usize, &str)> = None;
-    for entry in entries(configuration) {
+    let mut found: Option<(usize, &String)> = None;
+    for entry in all {
         let Some(mut kernel) = entry.lines().find_map(kernel_words) else { continue };
         let given: Vec<&str> = kernel.split_off(1);
         let is_this = file_of(kernel[0]) == image;
@@ -261,7 +254,7 @@ fn body(configuration: &str, cmdline: &str) -> Result<String, String> {
     match found {
         // Words after `--` are for init; added parameters would be, too.
         Some(_) if words.contains(&"--") => Err("the command line has a `--`".to_owned()),
-        Some((_, entry)) => Ok(entry.to_owned()),
+        Some((_, entry)) => Ok(entry.clone()),
         None => Err(format!("no entry of grub.cfg loads {image} with this command line")),
     }
 }

@@ -96,6 +96,11 @@ impl BootMachine {
         BootMachine { base: base.to_owned(), root: Root::at(base), run, step }
     }
 
+    /// Whether a trial is not taken back, as far as that can be read.
+    pub fn has_trial(&self) -> bool {
+        matches!(self.state(), Ok(Some(_)))
+    }
+
     /// How it boots, and the trial that is not reverted.
     ///
     /// # Errors

@@ -19,7 +19,7 @@ pub struct Trial {
 
 /// The number of a trial on its command line. The kernel ignores parameters of unknown modules, and
 /// does not pass words with a dot to init (init/main.c, `unknown_bootoption`).
-const MARK: &str = "punctual.boot=";
+pub const MARK: &str = "punctual.boot=";
 
 /// Whether a command line is that of a trial of `punctual boot`.
 pub(super) fn is_trial(cmdline: &str) -> bool {

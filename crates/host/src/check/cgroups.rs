@@ -117,7 +117,7 @@ impl Mounts {
         Ok(Mounts { path, all })
     }
 
-    fn v1(&self, controller: &str) -> Option<Mounted> {
+    pub(super) fn v1(&self, controller: &str) -> Option<Mounted> {
         let owns = |mount: &&Mounted| {
             mount.kind == "cgroup" && mount.options.split(',').any(|o| o == controller)
         };

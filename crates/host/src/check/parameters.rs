@@ -64,7 +64,8 @@ const PROGRAMS: &str = "\
     locale modules_load net.ifnames net.naming-scheme netcfg noeject noprompt noresume ostree \
     overlayroot persistent preseed priority quiet recovery rescue rhgb single snd_bcm2835 splash \
     toram url vc.font vc.keymap verbose";
-const PROGRAM_PREFIXES: [&str; 14] = [
+const PROGRAM_PREFIXES: [&str; 15] = [
+    "punctual",
     "systemd",
     "rd",
     "udev",

@@ -60,6 +60,8 @@ pub(super) struct TaskStat {
     pub session: u32,
     pub flags: u64,
     pub nice: i32,
+    /// The CPU that it ran on last.
+    pub processor: Option<u32>,
     /// 1 to 99 under SCHED_FIFO and SCHED_RR, else 0.
     pub rt_priority: u32,
     /// The kernel's number; captured trees may lack it.
@@ -82,6 +84,7 @@ impl TaskStat {
             session: field(&fields, 3).unwrap_or(0),
             flags: field(&fields, 6)?,
             nice: field(&fields, 16)?,
+            processor: field(&fields, 36),
             rt_priority: field(&fields, 37)?,
             policy: field(&fields, 38),
         })

@@ -116,7 +116,7 @@ pub fn lasting(files: &dyn Files, request: &LastingRequest) -> Result<LastingIso
 
 /// The unit: early, before services start (bootup(7)), and undone where it is stopped by hand.
 fn service(request: &LastingRequest) -> String {
-    let program = quoted(&request.program);
+    let program = unit_word(&request.program, &['%', '$']);
     let options: String = request.options.iter().map(|option| format!(" {option}")).collect();
     format!(
         "[Unit]\n\
@@ -133,17 +133,18 @@ fn service(request: &LastingRequest) -> String {
          [Install]\n\
          WantedBy=basic.target\n",
         cpus = request.cpus,
-        mounts = request.program.display().to_string().replace('%', "%%"),
+        mounts = unit_word(&request.program, &['%']),
     )
 }
 
-/// A program in ExecStart=: `%` begins a specifier there, `$` a variable (systemd.service(5)).
-fn quoted(program: &Path) -> String {
+/// A path as a word of a unit, with these characters doubled: `%` begins a specifier, and in
+/// ExecStart= `$` a variable (systemd.service(5)).
+pub fn unit_word(path: &Path, doubled: &[char]) -> String {
     let mut text = String::from("\"");
-    for c in program.display().to_string().chars() {
+    for c in path.display().to_string().chars() {
         match c {
             '"' | '\\' => text.extend(['\\', c]),
-            '%' | '$' => text.extend([c, c]),
+            c if doubled.contains(&c) => text.extend([c, c]),
             c => text.push(c),
         }
     }
@@ -377,7 +378,10 @@ mod tests {
 
     #[test]
     fn a_program_with_special_characters_is_quoted() {
-        assert_eq!(quoted(Path::new("/opt/a \"b\" 50%/$x")), "\"/opt/a \\\"b\\\" 50%%/$$x\"");
+        assert_eq!(
+            unit_word(Path::new("/opt/a \"b\" 50%/$x"), &['%', '$']),
+            "\"/opt/a \\\"b\\\" 50%%/$$x\""
+        );
     }
 
     #[test]

@@ -203,7 +203,7 @@ impl FollowedRun<'_> {
             "{why}\nthe run {id} continues there; to fetch it: punctual ssh fetch {to} {id}; to \
              end and remove it: punctual ssh clean {to} {id}"
         );
-        SshError { message, ..why }
+        SshError { message, is_run_left: true, ..why }
     }
 }
 

@@ -103,7 +103,7 @@ pub fn run(args: BootArgs) -> Ending {
 
 /// A trial that is not taken back, for the end of `isolate undo`.
 pub fn report_trial() {
-    if BootMachine::system().status().is_ok_and(|status| status.trial.is_some()) {
+    if BootMachine::system().has_trial() {
         output::say("note: a trial of a boot is not taken back: `punctual boot restore` does it\n");
     }
 }

@@ -129,8 +129,8 @@ pub fn run(args: ExplainArgs) -> Ending {
         None => explain(&bundle, &wanted, &args.cycles),
     };
     let (explanations, converted) = match explained {
-        // The stacks are not of events.
-        Err(_) if args.lines => {
+        // A bundle without events has its stacks all the same.
+        Err(why) if args.lines && why.exit == Exit::Refused && args.perfetto.is_none() => {
             let mut outputs = Outputs::default();
             outputs.add(output::print(&(answer_of(&bundle) + &lines)));
             return outputs.end(Exit::Done);

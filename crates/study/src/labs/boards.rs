@@ -22,12 +22,11 @@ pub fn restore(planned: &PlannedLab, messages: Listener) -> Result<Vec<String>, 
 /// Each board once, if cells are booted there.
 fn boards_of(planned: &PlannedLab) -> Vec<SshPlan> {
     let mut all: Vec<SshPlan> = Vec::new();
-    if planned.has_boots() {
-        for plan in planned.cells.iter().filter_map(|cell| cell.board.clone()) {
-            let plan = SshPlan { boot: None, ..plan };
-            if !all.contains(&plan) {
-                all.push(plan);
-            }
+    let cells = planned.cells.iter().filter(|cell| planned.has_boots_beside(cell));
+    for plan in cells.filter_map(|cell| cell.board.clone()) {
+        let plan = SshPlan { boot: None, ..plan };
+        if !all.contains(&plan) {
+            all.push(plan);
         }
     }
     all

@@ -152,6 +152,12 @@ impl PlannedLab {
         self.cells.iter().any(|cell| cell.board.as_ref().is_some_and(|of| of.boot.is_some()))
     }
 
+    /// Whether cells are booted where this one runs.
+    pub(crate) fn has_boots_beside(&self, cell: &PlannedCell) -> bool {
+        let there = self.cells.iter().filter(|other| other.lane == cell.lane);
+        there.filter_map(|other| other.board.as_ref()).any(|board| board.boot.is_some())
+    }
+
     /// The place of a boot in its block: any, but the same when the lab is continued.
     fn rank(&self, block: (u32, usize), boot: Option<&SshBoot>) -> [u8; 8] {
         let words = boot.map_or_else(String::new, |boot| format!("{:?}", boot));

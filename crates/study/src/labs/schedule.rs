@@ -147,10 +147,10 @@ impl Scheduler<'_> {
         let alone = host.is_none() && *self.lane(job) == RunLane::Virtual;
         let slot = alone.then(|| self.free_slot());
         let cpu = slot.and_then(|slot| self.cpus.get(slot % self.cpus.len().max(1)).copied());
-        let is_board = self.planned.cells[self.jobs[job].cell].board.is_some();
+        let cell = &self.planned.cells[self.jobs[job].cell];
         let options = match host {
             Some(host) => self.hosts.options(host),
-            None if is_board && self.planned.has_boots() => vec!["--keep-boot".to_owned()],
+            None if self.planned.has_boots_beside(cell) => vec!["--keep-boot".to_owned()],
             None => Vec::new(),
         };
         let how = StartMethod { exact: self.planned.exact, cpu, options: &options };

@@ -5,21 +5,20 @@ use super::remote::{RemoteRun, Returned};
 use super::ssh::{self as ssh_target, SshWatch, destination, failure};
 use jiff::Timestamp;
 use punctual_core::format::plain;
+use punctual_host::boot::MARK;
 use punctual_host::boot::once::{BootStatus, TrialProgress};
 use punctual_lab::ssh::{self, Connection, RemoteProgram, RemoteWatch};
 use punctual_plan::SshPlan;
 use punctual_plan::target::SshBoot;
 use punctual_session::exit::Failure;
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use std::time::{Duration, Instant};
 
 /// How long a board may take from its restart to a login.
 const BOOT_TIME: Duration = Duration::from_secs(300);
 /// The words in the message of a board that does not come back.
 pub(crate) const NOT_REACHED: &str = "not reached since";
-/// The word before those of the request on the command line of a trial.
-const MARK: &str = "punctual.boot=";
-
 #[derive(Deserialize)]
 struct Requested {
     restart: Vec<String>,
@@ -33,11 +32,17 @@ pub(crate) fn carry_out(plan: &SshPlan, remote: &RemoteRun) -> Result<Returned, 
         ensure(plan, plan.boot.as_ref(), &mut SshWatch::new(remote.messages)?)?;
     }
     let returned = ssh_target::carry_out(plan, remote);
-    if is_new && plan.boot.is_some() && !options.ssh.keep_boot {
+    // A reboot would end a run that can still be fetched.
+    let is_run_left = returned.as_ref().err().is_some_and(|why| why.is_run_left);
+    if is_run_left && is_new && plan.boot.is_some() {
+        let host = &plan.host;
+        let left = format!("{host} stays in its trial: then restore it there by `boot restore`");
+        remote.messages.complain(&left);
+    } else if is_new && plan.boot.is_some() && !options.ssh.keep_boot {
         let restored = restore(plan, &mut SshWatch::new(remote.messages)?);
         restored.err().iter().for_each(|why| remote.messages.complain(&why.render(false)));
     }
-    returned
+    returned.map_err(|why| why.failure)
 }
 
 /// Boots a board as an experiment asks, unless it is booted so: `None` is its usual boot.
@@ -146,11 +151,19 @@ impl Board<'_> {
         }
     }
 
-    fn status(&self, program: &RemoteProgram) -> Result<BootStatus, Failure> {
-        let answer = self.asked(program, &["boot", "status", "--json"])?;
-        serde_json::from_slice(&answer).map_err(|why| {
+    /// The answer in JSON.
+    fn answer<T: DeserializeOwned>(
+        &self,
+        program: &RemoteProgram,
+        words: &[&str],
+    ) -> Result<T, Failure> {
+        serde_json::from_slice(&self.asked(program, words)?).map_err(|why| {
             Failure::failed(format!("{}: an unexpected answer: {why}", self.plan.host))
         })
+    }
+
+    fn status(&self, program: &RemoteProgram) -> Result<BootStatus, Failure> {
+        self.answer(program, &["boot", "status", "--json"])
     }
 
     /// Requests a trial; returns the command that restarts the board into it.
@@ -159,11 +172,7 @@ impl Board<'_> {
         if let Some(kernel) = &wanted.kernel {
             words.extend(["--kernel", kernel]);
         }
-        let answer = self.asked(program, &words)?;
-        let requested: Requested = serde_json::from_slice(&answer).map_err(|why| {
-            Failure::failed(format!("{}: an unexpected answer: {why}", self.plan.host))
-        })?;
-        Ok(requested.restart)
+        Ok(self.answer::<Requested>(program, &words)?.restart)
     }
 
     /// Restarts it and waits for another boot.

@@ -16,7 +16,7 @@ use punctual_session::messages::Listener;
 use std::path::Path;
 
 /// Copies punctual and the experiment there, runs it, and brings the bundle back.
-pub(crate) fn carry_out(plan: &SshPlan, remote: &RemoteRun) -> Result<Returned, Failure> {
+pub(super) fn carry_out(plan: &SshPlan, remote: &RemoteRun) -> Result<Returned, RemoteFailure> {
     let (to, options) = (destination(plan), remote.options);
     let mut watch = SshWatch::new(remote.messages)?;
     let timeouts = options.ssh.timeouts();
@@ -39,13 +39,29 @@ pub(crate) fn carry_out(plan: &SshPlan, remote: &RemoteRun) -> Result<Returned, 
             ssh::run(&job, &mut watch)
         }
     };
-    let result = result.map_err(failure)?;
+    let result = result.map_err(|why| {
+        let is_run_left = why.is_run_left;
+        RemoteFailure { failure: failure(why), is_run_left }
+    })?;
     watch.finish();
     if options.plan_only {
         return Ok(Returned::Plan { text: lines(&result.answer), exit: ended(&result).0 });
     }
     let started = options.ssh.resume.is_none().then_some(started);
-    conclude(&to, &result, started, &remote.output, remote.messages).map(Returned::Bundle)
+    Ok(conclude(&to, &result, started, &remote.output, remote.messages).map(Returned::Bundle)?)
+}
+
+/// A run that did not return.
+pub(super) struct RemoteFailure {
+    pub failure: Failure,
+    /// Whether it continues there, to be fetched.
+    pub is_run_left: bool,
+}
+
+impl From<Failure> for RemoteFailure {
+    fn from(failure: Failure) -> RemoteFailure {
+        RemoteFailure { failure, is_run_left: false }
+    }
 }
 
 /// The address in the plan.

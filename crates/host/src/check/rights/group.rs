@@ -1,7 +1,7 @@
 //! The real-time budget of a process's control group (Documentation/scheduler/sched-rt-group.rst).
 
 use super::subject::Subject;
-use crate::check::cgroups::{Cgroups, Mounts};
+use crate::check::cgroups::Mounts;
 use crate::environment::{KernelCommandLine, KernelConfig, text};
 use crate::files::Files;
 
@@ -38,7 +38,8 @@ pub(super) fn without_budget(
             rest.split_once(':').filter(|(names, _)| controller(names)).map(|(_, path)| path)
         })
     };
-    if let Some(mount) = &Cgroups::read(files).cpu_v1 {
+    let mounts = Mounts::read(files).ok();
+    if let Some(mount) = mounts.as_ref().and_then(|mounts| mounts.v1("cpu")) {
         let group = own(&|names| names.split(',').any(|name| name == "cpu"));
         let directory = group.and_then(|group| mount.directory(group));
         // The root of a version 1 hierarchy has the file, too, if the kernel knows budgets at all.
@@ -46,8 +47,7 @@ pub(super) fn without_budget(
         return budgets(files, &mount.point, &directory);
     }
     // Version 2 has no budgets: every group with the controller but the root has none.
-    let (Some(true), Some(mount)) = (configured, Mounts::read(files).ok().and_then(|m| m.v2()))
-    else {
+    let (Some(true), Some(mount)) = (configured, mounts.and_then(|mounts| mounts.v2())) else {
         return Ok(None);
     };
     let directory = own(&str::is_empty).and_then(|group| mount.directory(group));

@@ -88,7 +88,7 @@ const MAX_THREADS: usize = 1024;
 struct VirtualCpu {
     label: String,
     allowed: CpuSet,
-    ran_on: String,
+    ran_on: u32,
 }
 
 fn vcpu_threads(ctx: &Context) -> Conclusion {
@@ -126,14 +126,15 @@ fn virtual_cpus(ctx: &Context, pid: u32) -> Vec<VirtualCpu> {
     let directory = format!("/proc/{pid}/task");
     let ids = ctx.files().list(&directory).unwrap_or_default();
     let read = |id: &String| {
-        let stat = ctx.files().read(&format!("{directory}/{id}/stat")).ok()?;
-        let name = TaskStat::parse(&stat)?.name;
-        let status = ctx.files().read(&format!("{directory}/{id}/status")).ok()?;
+        let read = |name: &str| ctx.files().read(&format!("{directory}/{id}/{name}")).ok();
+        let stat = TaskStat::parse(&read("stat")?)?;
+        if !(stat.name.starts_with("CPU ") && stat.name.ends_with("/KVM")) {
+            return None;
+        }
+        let status = read("status")?;
         let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
-        let is_one = name.starts_with("CPU ") && name.ends_with("/KVM");
-        let ran_on = stat.rsplit(") ").next()?.split_whitespace().nth(36)?.to_owned();
-        let label = format!("{name} ({id})");
-        is_one.then_some(VirtualCpu { label, allowed: list.trim().parse().ok()?, ran_on })
+        let label = format!("{} ({id})", stat.name);
+        Some(VirtualCpu { label, allowed: list.trim().parse().ok()?, ran_on: stat.processor? })
     };
     ids.iter().take(MAX_THREADS).filter_map(read).collect()
 }

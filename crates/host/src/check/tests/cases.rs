@@ -118,6 +118,7 @@ const CASES: &[Case] = &[
     ("parameter-nobody-reads", &[(CMDLINE, "quiet network.disable_ipv6=1")], Warning),
     ("parameter-nobody-reads", &[(CMDLINE, "isolcpu=2-3")], Warning),
     ("parameter-nobody-reads", &[(CMDLINE, "splash systemd.unit=x rd.luks.uuid=1")], Ok),
+    ("parameter-nobody-reads", &[(CMDLINE, "quiet panic=10 punctual.boot=3589736cf401")], Ok),
     ("parameter-nobody-reads", &[(CMDLINE, "blurb=1")], Unknown),
     (
         "parameter-nobody-reads",

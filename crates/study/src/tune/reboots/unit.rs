@@ -1,5 +1,6 @@
 //! The service that resumes the tuning after a boot (systemd.service(5)).
 
+use punctual_host::isolate::lasting::unit_word;
 use std::path::Path;
 
 pub const NAME: &str = "punctual-tune.service";
@@ -15,9 +16,9 @@ const DESCRIPTION: &str = "Description=punctual tune continues in ";
 pub fn text(program: &Path, place: &Path, cwd: Option<&Path>) -> String {
     let plain = |path: &Path| path.display().to_string().replace('%', "%%");
     let cwd = cwd.map_or_else(String::new, |cwd| format!("WorkingDirectory={}\n", plain(cwd)));
-    let mounts = [place, program].map(|path| quoted(path, &['%'])).join(" ");
+    let mounts = [place, program].map(|path| unit_word(path, &['%'])).join(" ");
     let [place, program, shown] =
-        [quoted(place, &['%', '$']), quoted(program, &['%', '$']), plain(place)];
+        [unit_word(place, &['%', '$']), unit_word(program, &['%', '$']), plain(place)];
     format!(
         "# Written by `punctual tune --across-reboots`, which removes it at its end.\n\
          # `punctual tune undo DIR` removes it and the boot entry before.\n\
@@ -34,18 +35,4 @@ pub fn text(program: &Path, place: &Path, cwd: Option<&Path>) -> String {
 /// The tuning's directory in such a file.
 pub fn place(text: &str) -> Option<String> {
     text.lines().find_map(|line| line.strip_prefix(DESCRIPTION)).map(|of| of.replace("%%", "%"))
-}
-
-/// A quoted word with these characters escaped: they begin a specifier, and in ExecStart= a
-/// variable.
-fn quoted(path: &Path, doubled: &[char]) -> String {
-    let mut text = String::from("\"");
-    for c in path.display().to_string().chars() {
-        match c {
-            '"' | '\\' => text.extend(['\\', c]),
-            c if doubled.contains(&c) => text.extend([c, c]),
-            c => text.push(c),
-        }
-    }
-    text + "\""
 }
