@@ -19,11 +19,7 @@ pub fn apply(path: &Path, bytes: &[u8], overrides: &[Override]) -> Result<Vec<u8
     if overrides.is_empty() {
         return Ok(bytes.to_vec());
     }
-    if path.extension().is_some_and(|ending| ending == "cfg") {
-        return Err(OverrideError::NotToml);
-    }
-    let source = load::text(path, bytes).map_err(OverrideError::NotText)?;
-    let mut text = source.text.clone();
+    let mut text = toml_of(path, bytes)?;
     for (key, value) in overrides {
         text = replaced(&text, key, value).ok_or(OverrideError::NoMeasure)?;
     }
@@ -40,30 +36,30 @@ pub fn require(
     bytes: &[u8],
     requirements: &[(String, String)],
 ) -> Result<Vec<u8>, OverrideError> {
-    if path.extension().is_some_and(|ending| ending == "cfg") {
-        return Err(OverrideError::NotToml);
-    }
-    let source = load::text(path, bytes).map_err(OverrideError::NotText)?;
-    let mut text = source.text.clone();
+    let mut text = toml_of(path, bytes)?;
     for (measure, requirement) in requirements {
         text = required(&text, measure, requirement)?;
     }
     Ok(text.into_bytes())
 }
 
+fn toml_of(path: &Path, bytes: &[u8]) -> Result<String, OverrideError> {
+    if path.extension().is_some_and(|ending| ending == "cfg") {
+        return Err(OverrideError::NotToml);
+    }
+    Ok(load::text(path, bytes).map_err(OverrideError::NotText)?.text.clone())
+}
+
 fn required(text: &str, measure: &str, requirement: &str) -> Result<String, OverrideError> {
     let (document, _) = DeTable::parse_recoverable(text);
-    let measures = measures(&document);
+    let measures = tables(&document, "measure");
     let table = named(&measures, measure)
         .ok_or_else(|| OverrideError::NoSuchMeasure(measure.to_owned()))?;
     let about = |text: &str| -> Option<SeriesRequirement> { text.parse().ok() };
-    let is_same = |other: &SeriesRequirement, new: &SeriesRequirement| {
-        let of = |one: &SeriesRequirement| {
-            (one.thread.clone(), one.kind, one.requirement.metric, one.requirement.comparison)
-        };
-        let (other, new) = (of(other), of(new));
-        let is_bound = |of| matches!(of, BoundComparison::Less | BoundComparison::LessOrEqual);
-        (&other.0, other.1, other.2) == (&new.0, new.1, new.2) && is_bound(other.3)
+    let is_same = |a: &SeriesRequirement, b: &SeriesRequirement| {
+        let comparison = a.requirement.comparison;
+        (&a.thread, a.kind, a.requirement.metric) == (&b.thread, b.kind, b.requirement.metric)
+            && matches!(comparison, BoundComparison::Less | BoundComparison::LessOrEqual)
     };
     let new = about(requirement);
     let old = table.get("require").map(Spanned::get_ref);
@@ -108,8 +104,8 @@ fn named<'t, 'd>(measures: &[&'t DeTable<'d>], name: &str) -> Option<&'t DeTable
     }
 }
 
-fn measures<'t, 'd>(document: &'t Spanned<DeTable<'d>>) -> Vec<&'t DeTable<'d>> {
-    let found = document.get_ref().get("measure").map(Spanned::get_ref);
+fn tables<'t, 'd>(document: &'t Spanned<DeTable<'d>>, name: &str) -> Vec<&'t DeTable<'d>> {
+    let found = document.get_ref().get(name).map(Spanned::get_ref);
     let all = found.and_then(DeValue::as_array).into_iter().flatten();
     all.filter_map(|one| one.get_ref().as_table()).collect()
 }
@@ -138,16 +134,11 @@ pub enum OverrideError {
 /// unchanged: the error is reported when the file is read.
 fn replaced(text: &str, key: &str, value: &str) -> Option<String> {
     let (document, mistakes) = DeTable::parse_recoverable(text);
-    let tables = |name: &str| -> Vec<&DeTable<'_>> {
-        let found = document.get_ref().get(name).map(Spanned::get_ref);
-        let all = found.and_then(DeValue::as_array).into_iter().flatten();
-        all.filter_map(|one| one.get_ref().as_table()).collect()
-    };
-    let measures = tables("measure");
+    let measures = tables(&document, "measure");
     if measures.is_empty() {
         return (!mistakes.is_empty()).then(|| text.to_owned());
     }
-    let phases = if key == "duration" { tables("phase") } else { Vec::new() };
+    let phases = if key == "duration" { tables(&document, "phase") } else { Vec::new() };
     let mut edits: Vec<(std::ops::Range<usize>, String)> = Vec::new();
     for table in &phases {
         edits.extend(edit(table, key, value));

@@ -1270,6 +1270,7 @@ NOINLINE int copy_again(struct attached *t, u32 of, u64 taken, u64 now)
 	copy = bpf_map_lookup_elem(&copies, &number);
 	if (!copy)
 		return 0;
+	t->copied[COPIES_OF_HOLDERS]++;
 	bpf_probe_read_kernel(&copy->head.ip, sizeof(*copy) - sizeof(copy->head.taken),
 			      &from->head.ip);
 	return number + 1;

@@ -75,6 +75,17 @@ pub(crate) fn p_is(p: f64) -> String {
     if p < 1e-4 { "p < 0.0001".to_owned() } else { format!("p = {}", probability(p)) }
 }
 
+/// A probability in brackets, as short as it can be: ` (p = 0.03)`; empty if unknown.
+pub(crate) fn chance(p: Option<f64>) -> String {
+    match p {
+        None => String::new(),
+        Some(p) if p < 0.0001 => " (p < 0.0001)".to_owned(),
+        Some(p) if p < 0.00095 => format!(" (p = {p:.4})"),
+        Some(p) if p < 0.0095 => format!(" (p = {p:.3})"),
+        Some(p) => format!(" (p = {p:.2})"),
+    }
+}
+
 /// A probability: `0.031`, `< 0.0001`.
 pub fn probability(p: f64) -> String {
     if p < 1e-4 {

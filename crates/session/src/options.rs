@@ -99,7 +99,7 @@ impl RunOptions {
         let mut words = vec!["--target=host".to_owned(), "--quiet".to_owned()];
         words.extend(plan_only.then(|| "--plan".to_owned()));
         words.extend(stop_above.map(|limit| format!("--stop-above={limit}")));
-        words.extend(on_violation.iter().map(|command| format!("--on-violation={command}")));
+        words.extend(on_violation.iter().map(|command| format!("--on-violation=shell={command}")));
         words.extend(forever.then(|| "--forever".to_owned()));
         words.extend((!trace.is_empty()).then(|| format!("--trace={}", trace.join(","))));
         words.extend(explain.then(|| "--explain".to_owned()));

@@ -6,8 +6,8 @@
 //! to be more frequent than by the length of these alone.
 
 use crate::compare::multiple::holm;
+use crate::probability::{binomial_at_least, ln_choose};
 use punctual_bundle::intervals::{Coincidence, Coincidences};
-use statrs::function::gamma::ln_gamma;
 
 /// The rate of tables that name any kind as associated where none is.
 const ERROR: f64 = 0.05;
@@ -112,23 +112,7 @@ fn at_least(k: u64, n: u64, share: f64) -> f64 {
     if k as f64 <= n as f64 * share || share >= 1.0 {
         return 1.0;
     }
-    let odds = (share / (1.0 - share)).ln();
-    let base = n as f64 * (1.0 - share).ln();
-    let mut sum = 0.0;
-    for k in k..=n {
-        let term = (ln_choose(n, k) + k as f64 * odds + base).exp();
-        sum += term;
-        // From the mean on each term is smaller than the one before.
-        if term <= sum * 1e-12 {
-            break;
-        }
-    }
-    f64::min(sum, 1.0)
-}
-
-fn ln_choose(n: u64, k: u64) -> f64 {
-    let ln_factorial = |n: u64| ln_gamma(n as f64 + 1.0);
-    ln_factorial(n) - ln_factorial(k) - ln_factorial(n - k)
+    binomial_at_least(k, n, share)
 }
 
 #[cfg(test)]

@@ -89,6 +89,27 @@ pub(crate) fn kolmogorov_beyond(x: f64) -> f64 {
     (1..=40).map(term).sum::<f64>().clamp(0.0, 1.0)
 }
 
+/// P(Binomial(n, share) ≥ k), the share within 0 and 1.
+pub(crate) fn binomial_at_least(k: u64, n: u64, share: f64) -> f64 {
+    let mut sum = 0.0;
+    for k in k..=n {
+        let of_both = k as f64 * share.ln() + (n - k) as f64 * (1.0 - share).ln();
+        let term = (ln_choose(n, k) + of_both).exp();
+        sum += term;
+        // Beyond the mean each term is smaller than the one before.
+        if term <= sum * 1e-12 && k as f64 > n as f64 * share {
+            break;
+        }
+    }
+    f64::min(sum, 1.0)
+}
+
+/// The logarithm of the number of ways to choose `k` of `n`.
+pub(crate) fn ln_choose(n: u64, k: u64) -> f64 {
+    let ln_factorial = |n: u64| gamma::ln_gamma(n as f64 + 1.0);
+    ln_factorial(n) - ln_factorial(k) - ln_factorial(n - k)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

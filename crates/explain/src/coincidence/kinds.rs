@@ -151,11 +151,7 @@ impl SeenKinds {
         let key = self.place.iter().find(|(_, of)| **of == place).map(|(key, _)| key);
         match key {
             Some(KindKey::Tracepoint(name)) => ("tracepoint", (*name).to_owned()),
-            Some(KindKey::Named(id)) => {
-                let format = names.tracepoints.get(id.0 as usize);
-                let number = || format!("tracepoint {}", id.0);
-                ("tracepoint", format.map_or_else(number, |format| format.name.clone()))
-            }
+            Some(KindKey::Named(id)) => ("tracepoint", names.tracepoint(*id)),
             Some(KindKey::Interrupt(what)) => interrupt_name(*what, names),
             Some(KindKey::Task(name)) => ("task", name.clone()),
             Some(KindKey::Syscall(number)) => ("syscall", names.syscall(*number)),

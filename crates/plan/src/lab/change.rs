@@ -92,13 +92,11 @@ fn real_time_kernel(target: &mut Table) -> Result<(), String> {
         )),
         Some(Value::String(kernel)) if kernel.ends_with("-rt") => Ok(()),
         // A release as Debian names it: the flavour is before the architecture.
-        Some(Value::String(kernel)) if release(kernel).is_some() => {
-            let (before, after) = release(kernel).unwrap_or_default();
-            *kernel = format!("{before}-rt-{after}");
-            Ok(())
-        }
         Some(Value::String(kernel)) => {
-            kernel.push_str("-rt");
+            match release(kernel) {
+                Some((before, after)) => *kernel = format!("{before}-rt-{after}"),
+                None => kernel.push_str("-rt"),
+            }
             Ok(())
         }
         _ => Err("the target has no `kernel` to take the -rt flavour of".to_owned()),

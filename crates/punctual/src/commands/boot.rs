@@ -131,7 +131,6 @@ fn once(args: BootOnceArgs) -> Ending {
     let machine = BootMachine::system();
     let trial = Trial { kernel: args.kernel, add: args.add, remove: args.remove };
     let restart = machine.once(&trial, args.no_fallback)?;
-    let command: Vec<String> = restart.iter().map(|word| quoted(word)).collect();
     if args.json {
         output::print_json(&serde_json::json!({ "restart": restart }))?;
     }
@@ -141,12 +140,8 @@ fn once(args: BootOnceArgs) -> Ending {
     if args.json || args.reboot {
         return Ok(Exit::Done);
     }
-    output::print(&format!("the next boot is the trial: {}\n", command.join(" ")))?;
+    output::print(&format!("the next boot is the trial: {}\n", shell_words::join(restart)))?;
     Ok(Exit::Done)
-}
-
-fn quoted(word: &str) -> String {
-    if word.contains(' ') { format!("'{word}'") } else { word.to_owned() }
 }
 
 fn verify(args: &BootVerifyArgs) -> Ending {

@@ -54,7 +54,7 @@ pub fn run(args: DemoArgs) -> Ending {
         common.beside.report = Some(page);
     }
     let exit = run::run_experiment(&common, &asked, None)?;
-    if !common.plan && !common.json {
+    if !common.plan && !common.json && !common.exclusion.dry_run {
         if let Some(page) = &common.beside.report {
             output::print(&format!("page    {}\n", shown(page)))?;
         }

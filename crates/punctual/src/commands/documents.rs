@@ -8,7 +8,8 @@ use punctual_bundle::comparison::{self, Comparison};
 use punctual_bundle::hunt::HuntDocument;
 use punctual_bundle::lab::{FILE as LAB, LabDocument};
 use punctual_bundle::tune::TuningDocument;
-use punctual_report::document as report;
+use punctual_report::document::{self as report, Document};
+use punctual_report::terminal::ShowOptions;
 use punctual_session::messages::shown;
 use punctual_study::hunt::run::DOCUMENT as HUNT;
 use punctual_study::tune::directory::DOCUMENT as TUNING;
@@ -91,33 +92,28 @@ impl PlacedDocument {
     /// # Errors
     /// The document cannot be printed.
     pub fn print(&self, json: bool) -> Result<(), Failure> {
-        let place = self.place.display().to_string();
+        let text = |options: &ShowOptions| self.document().terminal(options);
         match &self.content {
-            DocumentContent::Lab(lab) => {
-                print(lab, json, |o| report::lab(lab, &place, &[]).terminal(o), &[])
-            }
-            DocumentContent::Search(found) => {
-                print(found, json, |o| report::hunt(found, &place).terminal(o), &[])
-            }
-            DocumentContent::Tuning(found) => {
-                print(found, json, |o| report::tune(found, &place).terminal(o), &[])
-            }
-            DocumentContent::Comparison(found) => {
-                print(found, json, |o| report::comparison(found).terminal(o), &[])
-            }
+            DocumentContent::Lab(lab) => print(lab, json, text, &[]),
+            DocumentContent::Search(found) => print(found, json, text, &[]),
+            DocumentContent::Tuning(found) => print(found, json, text, &[]),
+            DocumentContent::Comparison(found) => print(found, json, text, &[]),
         }
     }
 
     /// The document in one screen of Markdown.
     pub fn markdown(&self) -> String {
+        self.document().markdown()
+    }
+
+    fn document(&self) -> Document {
         let place = self.place.display().to_string();
-        let document = match &self.content {
+        match &self.content {
             DocumentContent::Lab(lab) => report::lab(lab, &place, &[]),
             DocumentContent::Search(found) => report::hunt(found, &place),
             DocumentContent::Tuning(found) => report::tune(found, &place),
             DocumentContent::Comparison(found) => report::comparison(found),
-        };
-        document.markdown()
+        }
     }
 
     /// The document's page, and the page's default path. `file`: another path.
@@ -125,12 +121,9 @@ impl PlacedDocument {
     /// # Errors
     /// A template does not fit its data.
     pub fn page(&self, file: Option<&Path>) -> Result<(String, Member), Failure> {
-        let place = self.place.display().to_string();
         let page = match &self.content {
             DocumentContent::Lab(lab) => lab::report::page(lab, &self.place, file),
-            DocumentContent::Search(search) => report::hunt(search, &place).page(),
-            DocumentContent::Tuning(tuning) => report::tune(tuning, &place).page(),
-            DocumentContent::Comparison(comparison) => report::comparison(comparison).page(),
+            _ => self.document().page(),
         };
         let member = match self.content {
             DocumentContent::Comparison(_) => beside(&self.place).with_extension("html"),

@@ -102,7 +102,6 @@ fn run_lab(args: &RunArgs) -> Ending {
         )));
     }
     let CommonArgs { plan, exact, json, quiet, repeat, .. } = args.common;
-    args.common.exclusion.refuse_elsewhere()?;
     let (output, junit) = (args.common.output.clone(), args.common.beside.junit.clone());
     let repeat = (repeat > 1).then_some(repeat);
     let file = args.file.clone();
@@ -123,6 +122,9 @@ impl RunArgs {
 /// Why `--continue` is refused.
 const NOT_CONTINUED: &str = "--continue is for a run on this host";
 
+/// Why `--exclude` is refused: a claim is made where the bundle is.
+const NOT_EXCLUDED: &str = "--exclude is for a run on this host";
+
 /// Runs an experiment on its target; `continued` is the bundle to continue, if it exists.
 pub fn run_experiment(
     args: &CommonArgs,
@@ -133,9 +135,7 @@ pub fn run_experiment(
         TargetPlan::Host => run_locally(args, asked, continued),
         _ if continued.is_some() => Err(Failure::refused(NOT_CONTINUED)),
         _ if args.engine.metrics.is_some() => Err(Failure::refused(NO_METRICS)),
-        _ if args.exclusion.asked().is_some() => {
-            args.exclusion.refuse_elsewhere().map(|()| Exit::Refused)
-        }
+        _ if args.exclusion.asked().is_some() => Err(Failure::refused(NOT_EXCLUDED)),
         elsewhere => run_elsewhere(&elsewhere, args, asked),
     }
 }
@@ -180,15 +180,16 @@ fn run_locally(args: &CommonArgs, asked: &ExperimentRequest, continued: Option<&
     drop(watcher);
     let (mut finished, mut outputs) = (finished?, Outputs::default());
     outputs.add(finished.trouble.take().map_or(Ok(()), Err));
-    if let Some(whole) = whole {
+    if let Some(whole) = &whole {
         // The figures of all parts.
-        show_returned(args, &whole, &mut outputs);
+        show_returned(args, whole, &mut outputs);
     } else {
         outputs.add(show(&mut finished, args.json));
         write_beside(args, &plan, &finished, &mut outputs);
         outputs.add(close(&finished.summary, args));
     }
-    let claimed = claim.map(|claim| exclusion::print(&claim, &finished.directory));
+    let measured = whole.as_deref().unwrap_or(&finished.directory);
+    let claimed = claim.map(|claim| exclusion::print(&claim, measured, args.json));
     let claimed = claimed.and_then(|claimed| outputs.add(claimed)).unwrap_or(Exit::Done);
     outputs.end(if finished.exit == Exit::Done { claimed } else { finished.exit })
 }

@@ -4,15 +4,16 @@ use super::beside::check_report;
 use super::bundle::show_options;
 use crate::exit::{Ending, Exit, Failure, Outputs};
 use crate::output;
-use punctual_bundle::Member;
 use punctual_bundle::baseline::{TrendDocument, TrendHistory};
-use punctual_core::Nanos;
 use punctual_core::format::counted;
+use punctual_core::{Nanos, SeriesRequirement};
 use punctual_plan::{LoadOptions, overrides};
 use punctual_report::{document, openmetrics};
 use punctual_session::messages::shown;
+use punctual_session::request;
 use punctual_stats::baseline::ProposedRate;
 use punctual_study::baseline::{Baseline, trend};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Show where figures changed over the runs that --baseline keeps
@@ -111,16 +112,24 @@ fn write_bounds(file: &Path, found: &TrendDocument) -> Result<String, Failure> {
             ),
         }));
     };
-    let bytes = std::fs::read(file)
-        .map_err(|why| Failure::refused(format!("cannot read {}: {why}", shown(file))))?;
+    let bytes = request::read(file)?;
     let measure = |place: &str| place.split_once('/').map_or(place, |(_, own)| own).to_owned();
-    let bounds = history.proposed.iter();
-    let bounds: Vec<_> = bounds.map(|one| (measure(&one.place), one.require.clone())).collect();
+    // A requirement holds in all phases of a measure: the highest bound is one that all bear.
+    let mut highest: BTreeMap<(String, String), (i64, String)> = BTreeMap::new();
+    for one in &history.proposed {
+        let Ok(of) = one.require.parse::<SeriesRequirement>() else { continue };
+        let (figure, bound) = (one.require.rsplit_once('<'), of.requirement.bound);
+        let figure = figure.map_or(one.require.as_str(), |(figure, _)| figure).to_owned();
+        let kept = highest.entry((measure(&one.place), figure)).or_insert((bound, String::new()));
+        if kept.1.is_empty() || bound > kept.0 {
+            *kept = (bound, one.require.clone());
+        }
+    }
+    let bounds: Vec<_> =
+        highest.into_iter().map(|((measure, _), (_, require))| (measure, require)).collect();
     let text = overrides::require(file, &bytes, &bounds).map_err(Failure::refused)?;
     punctual_plan::load(file, &text, &LoadOptions::default()).map_err(Failure::refused)?;
-    let place = file.parent().filter(|of| !of.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let name = file.file_name().unwrap_or(file.as_os_str());
-    Member::root(place).join(name).replace(&text).map_err(Failure::failed)?;
+    output::write_to(Some(file), &text)?;
     let number = counted(bounds.len() as u64, "bound");
     Ok(format!("\n{number} put into {}: its next run begins a new history\n", shown(file)))
 }

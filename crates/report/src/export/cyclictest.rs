@@ -114,14 +114,9 @@ fn thread(phase: &str, series: &Series, fine: bool) -> CyclictestThread {
     let (meta, data) = (&series.meta, &series.state.data);
     let unit = if fine { 1 } else { 1_000 };
     let whole = |latency: Option<Nanos>| latency.map_or(0, |latency| latency.ns().max(0) / unit);
-    let bins = if fine {
-        data.exact.occupied().map(|(edge, n)| (edge.ns().max(0) as u64, n)).collect()
-    } else {
-        micros::occupied(&data.exact)
-    };
     let mean = data.mean().unwrap_or(0.0).max(0.0) / unit as f64;
     CyclictestThread {
-        histogram: Ordered(with_negative(bins, data.exact.below)),
+        histogram: Ordered(bins(series, fine)),
         cycles: data.count(),
         min: whole(data.min),
         max: whole(data.max),
@@ -157,49 +152,94 @@ pub(crate) fn write_histogram(bundle: &Bundle, out: &mut dyn Write) -> io::Resul
         writeln!(out, "# {mark}")?;
     }
     writeln!(out, "# Histogram")?;
-    let bins: Vec<Vec<(u64, u64)>> = all
-        .iter()
-        .map(|(_, s)| {
-            with_negative(micros::occupied(&s.state.data.exact), s.state.data.exact.below)
-        })
-        .collect();
+    let all: Vec<&Series> = all.into_iter().map(|(_, series)| series).collect();
+    let bins: Vec<Vec<(u64, u64)>> = all.iter().map(|series| bins(series, false)).collect();
     let rows = rows(&all, &bins);
     let end = rows.last().map_or(0, |last| last + 1);
-    let in_rows =
-        |k: usize| bins[k].iter().filter(|(us, _)| *us < end).map(|(_, n)| n).sum::<u64>();
-    let mut next: Vec<_> = bins.iter().map(|bins| bins.iter().copied().peekable()).collect();
-    for us in rows {
-        let count = |bins: &mut std::iter::Peekable<_>| {
-            bins.next_if(|(bin, _)| *bin == us).map_or(0, |(_, n): (u64, u64)| n)
-        };
-        let counts: Vec<String> =
-            next.iter_mut().map(|bins| format!("{:06}", count(bins))).collect();
-        writeln!(out, "{us:06} {}", counts.join("\t"))?;
-    }
-    let line = |out: &mut dyn Write, name: &str, number: &dyn Fn(usize, &Series) -> String| {
-        let numbers: Vec<String> =
-            all.iter().enumerate().map(|(k, (_, series))| number(k, series)).collect();
-        writeln!(out, "# {name}: {}", numbers.join(" "))
+    let table = HistogramTable { all: &all, bins: &bins, end, fine: false, of_all: false };
+    table.write(rows.into_iter(), out)
+}
+
+/// The counts of a series by whole ns (`fine`) or µs.
+pub(super) fn bins(series: &Series, fine: bool) -> Vec<(u64, u64)> {
+    let exact = &series.state.data.exact;
+    let bins = match fine {
+        true => exact.occupied().map(|(edge, n)| (edge.ns().max(0) as u64, n)).collect(),
+        false => micros::occupied(exact),
     };
-    let whole = |latency: Option<Nanos>| format!("{:05}", latency.map_or(0, micros::whole));
-    line(out, "Total", &|k, _| format!("{:09}", in_rows(k)))?;
-    line(out, "Min Latencies", &|_, s| whole(s.state.data.min))?;
-    line(out, "Avg Latencies", &|_, s| whole(s.state.data.mean().map(|mean| Nanos(mean as i64))))?;
-    line(out, "Max Latencies", &|_, s| whole(s.state.data.max))?;
-    line(out, "Histogram Overflows", &|k, s| format!("{:05}", overflows(s, in_rows(k))))?;
-    writeln!(out, "# Histogram Overflow at cycle number:")?;
-    let in_ns = Nanos(i64::try_from(end.saturating_mul(1_000)).unwrap_or(i64::MAX));
-    for (k, (_, series)) in all.iter().enumerate() {
-        writeln!(out, "# Thread {k}:{}", overflowed(series, in_ns, overflows(series, in_rows(k))))?;
+    with_negative(bins, exact.below)
+}
+
+/// The table of `-h` and its summary.
+pub(super) struct HistogramTable<'a> {
+    pub all: &'a [&'a Series],
+    pub bins: &'a [Vec<(u64, u64)>],
+    /// Latencies from here on have no row.
+    pub end: u64,
+    /// In ns instead of µs.
+    pub fine: bool,
+    /// Whether there is a column of all threads.
+    pub of_all: bool,
+}
+
+impl HistogramTable<'_> {
+    pub(super) fn write(
+        &self,
+        rows: impl Iterator<Item = u64>,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
+        let with = |mut values: Vec<u64>, of_all: &dyn Fn(&[u64]) -> u64| {
+            values.extend(self.of_all.then(|| of_all(&values)));
+            values
+        };
+        let sum: &dyn Fn(&[u64]) -> u64 = &|values| values.iter().sum();
+        let mut next: Vec<_> =
+            self.bins.iter().map(|bins| bins.iter().copied().peekable()).collect();
+        for row in rows {
+            let counts = next
+                .iter_mut()
+                .map(|bins| bins.next_if(|(bin, _)| *bin == row).map_or(0, |(_, n)| n));
+            let counts = with(counts.collect(), sum);
+            let counts: Vec<String> = counts.iter().map(|count| format!("{count:06}")).collect();
+            writeln!(out, "{row:06} {}", counts.join("\t"))?;
+        }
+        let in_rows = |bins: &Vec<(u64, u64)>| -> u64 {
+            bins.iter().filter(|(bin, _)| *bin < self.end).map(|(_, n)| n).sum()
+        };
+        let in_rows: Vec<u64> = self.bins.iter().map(in_rows).collect();
+        let series = || self.all.iter().copied();
+        let over: Vec<u64> =
+            series().zip(&in_rows).map(|(series, inside)| overflows(series, *inside)).collect();
+        let mut line = |name: &str, width: usize, values: &[u64]| {
+            let values: Vec<String> = values.iter().map(|of| format!("{of:0width$}")).collect();
+            writeln!(out, "# {name}: {}", values.join(" "))
+        };
+        let unit = if self.fine { 1 } else { 1_000 };
+        let whole = |latency: Option<Nanos>| -> u64 {
+            latency.map_or(0, |latency| latency.ns().max(0) as u64 / unit)
+        };
+        let mean = |series: &Series| series.state.data.mean().map(|mean| Nanos(mean as i64));
+        line("Total", 9, &with(in_rows, sum))?;
+        line("Min Latencies", 5, &series().map(|of| whole(of.state.data.min)).collect::<Vec<_>>())?;
+        line("Avg Latencies", 5, &series().map(|of| whole(mean(of))).collect::<Vec<_>>())?;
+        let maxima = series().map(|of| whole(of.state.data.max)).collect();
+        let highest = |values: &[u64]| values.iter().copied().max().unwrap_or_default();
+        line("Max Latencies", 5, &with(maxima, &highest))?;
+        line("Histogram Overflows", 5, &with(over.clone(), sum))?;
+        writeln!(out, "# Histogram Overflow at cycle number:")?;
+        let end = Nanos(i64::try_from(self.end.saturating_mul(unit)).unwrap_or(i64::MAX));
+        for (k, (series, over)) in series().zip(over).enumerate() {
+            writeln!(out, "# Thread {k}:{}", overflowed(series, end, over))?;
+        }
+        Ok(())
     }
-    Ok(())
 }
 
 /// The latencies in µs that have a row: all of the longest histogram, and the non-empty ones of the
 /// others. cyclictest has one range for all threads and counts overflows beyond it: if series have
 /// overflows, the shortest range of those applies to all.
-fn rows(all: &[(&str, &Series)], bins: &[Vec<(u64, u64)>]) -> Vec<u64> {
-    let exact = || all.iter().map(|(_, series)| &series.state.data.exact);
+fn rows(all: &[&Series], bins: &[Vec<(u64, u64)>]) -> Vec<u64> {
+    let exact = || all.iter().map(|series| &series.state.data.exact);
     let longest = exact().max_by_key(|exact| exact.bins.len());
     let mut rows: Vec<u64> = longest.into_iter().flat_map(micros::rows).collect();
     rows.extend(bins.iter().flatten().map(|(us, _)| us));
@@ -211,7 +251,7 @@ fn rows(all: &[(&str, &Series)], bins: &[Vec<(u64, u64)>]) -> Vec<u64> {
 }
 
 /// The bins with negative latencies counted as 0.
-pub(super) fn with_negative(mut bins: Vec<(u64, u64)>, below: u64) -> Vec<(u64, u64)> {
+fn with_negative(mut bins: Vec<(u64, u64)>, below: u64) -> Vec<(u64, u64)> {
     match bins.first_mut().filter(|(first, _)| *first == 0) {
         Some((_, count)) => *count += below,
         None if below > 0 => bins.insert(0, (0, below)),
@@ -221,12 +261,12 @@ pub(super) fn with_negative(mut bins: Vec<(u64, u64)>, below: u64) -> Vec<(u64, 
 }
 
 /// Cycles without a row, also those of a source without a histogram.
-pub(super) fn overflows(series: &Series, in_rows: u64) -> u64 {
+fn overflows(series: &Series, in_rows: u64) -> u64 {
     series.state.data.count().saturating_sub(in_rows)
 }
 
 /// The known numbers of cycles from `end` on, and how many others there are.
-pub(super) fn overflowed(series: &Series, end: Nanos, all: u64) -> String {
+fn overflowed(series: &Series, end: Nanos, all: u64) -> String {
     let beyond = |sample: &&Sample| sample.latency() >= end;
     let mut cycles: Vec<u64> =
         series.state.data.worst.iter().filter(beyond).map(|sample| sample.seq).collect();

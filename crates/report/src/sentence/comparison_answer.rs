@@ -1,6 +1,7 @@
 //! The answer of a comparison, before its tables: the verdict, the most important difference, what
 //! to do.
 
+use super::chance;
 use super::comparison::{of_gate, spelled};
 use super::range;
 use crate::format::{counted, micros_f64, plain};
@@ -67,11 +68,7 @@ fn step(one: &SeriesComparison, metric: &MetricComparison) -> Option<String> {
         by if by >= 9.0 => factor(by + 1.0),
         by => format!("{:+.0} %", by * 100.0),
     };
-    let p = metric.p_adjusted.map_or(String::new(), |p| match p {
-        p if p < 0.0001 => " (p < 0.0001)".to_owned(),
-        p if p < 0.00095 => format!(" (p = {p:.4})"),
-        p => format!(" (p = {p:.2})"),
-    });
+    let p = chance(metric.p_adjusted);
     Some(format!("{} {} {by}{p}", plain(&one.partner), plain(&metric.metric)))
 }
 

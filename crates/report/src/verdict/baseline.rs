@@ -1,6 +1,7 @@
 //! A run compared with earlier ones, in sentences.
 
 use crate::format::{count, counted, micros, percent, plain};
+use crate::sentence::chance;
 use crate::tables::Tone;
 use crate::tables::trend::{by_words, value_words};
 use punctual_bundle::baseline::{
@@ -20,7 +21,7 @@ pub(crate) fn one_line(held: &HeldAgainst) -> Option<String> {
     let answer = held.answer.as_ref()?;
     let NoiseAnswer { figure, runs, .. } = answer;
     let by = step(answer);
-    let (p, all) = (chance(answer), counted(*runs, "run"));
+    let (p, all) = (chance(answer.p), counted(*runs, "run"));
     let text = match (answer.word, answer.as_high) {
         (NoiseWord::Regression, _) => {
             let date = answer.since.map(|of| of.strftime("%F").to_string());
@@ -90,16 +91,6 @@ fn step(answer: &NoiseAnswer) -> String {
     match answer.is_time && !answer.is_difference && answer.by < 10.0 {
         true => format!("{:+.0} %", (answer.by - 1.0) * 100.0),
         false => by_words(answer.by, answer.is_time, answer.is_difference),
-    }
-}
-
-fn chance(answer: &NoiseAnswer) -> String {
-    match answer.p {
-        None => String::new(),
-        Some(p) if p < 0.0001 => " (p < 0.0001)".to_owned(),
-        Some(p) if p < 0.00095 => format!(" (p = {p:.4})"),
-        Some(p) if p < 0.0095 => format!(" (p = {p:.3})"),
-        Some(p) => format!(" (p = {p:.2})"),
     }
 }
 

@@ -32,7 +32,10 @@ pub(crate) fn answer(
     }
     if let Some(leap) = known.leaps.iter().max_by(|a, b| a.by.total_cmp(&b.by)) {
         let figure = &masked[leap.figure];
-        let chance = chance(masked, leap.figure, figure.values.len().saturating_sub(1));
+        // The newest runs have leapt, one after the other.
+        let all = figure.values.len();
+        let newest = figure.known(0..all).len().saturating_sub(leap.before);
+        let chance = chance(masked, leap.figure, all.saturating_sub(newest));
         let is_difference = figure.is_time && !leap.is_ratio;
         let of = named(figure, NoiseWord::Open, leap.by, is_difference);
         let (runs, more) = (leap.before as u64, Some(leap.more as u64));

@@ -10,6 +10,7 @@ use super::quantile::Interval;
 use super::run::SideRuns;
 use crate::dispersion::mean;
 use crate::effect::EffectEstimate;
+use crate::probability::binomial_at_least;
 
 /// The maxima of two sides.
 #[derive(Debug)]
@@ -106,7 +107,8 @@ impl Extremes<'_> {
         }
         // Conditional test of two Poisson rates: of all exceedances, too many come from one side.
         let is_significant = |times: &usize| {
-            tail_of_binomial(beyond * times, (beyond + 1) * times, share) <= error / 2.0
+            binomial_at_least((beyond * times) as u64, ((beyond + 1) * times) as u64, share)
+                <= error / 2.0
         };
         (2..=200).find(is_significant).map(|times| times as f64)
     }
@@ -131,17 +133,6 @@ fn of_maxima([a, b]: &[Vec<f64>; 2], error: f64) -> Interval {
     let Some(estimate) = EffectEstimate::of_alike_sides([a, b]) else { return Interval::UNBOUNDED };
     let [low, high] = estimate.interval(error);
     Interval { low, high }
-}
-
-/// P(Binomial(n, share) ≥ k).
-fn tail_of_binomial(k: usize, n: usize, share: f64) -> f64 {
-    let ln_choose = |k: usize| {
-        let ln = |m: usize| statrs::function::gamma::ln_gamma(m as f64 + 1.0);
-        ln(n) - ln(k) - ln(n - k)
-    };
-    (k..=n)
-        .map(|j| (ln_choose(j) + j as f64 * share.ln() + (n - j) as f64 * (1.0 - share).ln()).exp())
-        .sum()
 }
 
 #[cfg(test)]

@@ -72,7 +72,7 @@ pub fn serve(words: &[String]) -> ExitCode {
     };
     let command = ["cyclictest"].into_iter().chain(words.iter().map(String::as_str));
     let command = command.collect::<Vec<_>>().join(" ");
-    match measure(&options, &command) {
+    match measure(options, &command) {
         Ok(code) => code,
         Err(failure) => {
             output::complain(&failure.render(false));
@@ -81,8 +81,10 @@ pub fn serve(words: &[String]) -> ExitCode {
     }
 }
 
-fn measure(options: &CyclictestOptions, command: &str) -> Result<ExitCode, Failure> {
+fn measure(mut options: CyclictestOptions, command: &str) -> Result<ExitCode, Failure> {
     let online = request::online_cpus()?;
+    options.reconcile(online.iter().count()).iter().for_each(|said| output::say(said));
+    let options = &options;
     let threads = threads(options, &online);
     // A bundle that nobody asked for is removed with its directory.
     let (directory, kept) = match std::env::var_os(BUNDLE).filter(|path| !path.is_empty()) {
@@ -112,8 +114,8 @@ fn measure(options: &CyclictestOptions, command: &str) -> Result<ExitCode, Failu
     drop(watcher);
     let bundle = Bundle::open(&finished?.directory).map_err(Failure::failed)?;
     print(options, &threads, &bundle, command)?;
-    let is_asked = |meta: &punctual_bundle::SeriesMeta| meta.real_time || options.priority == 0;
-    let all_asked = bundle.series().all(|(_, series)| is_asked(&series.meta));
+    let mut series = bundle.series().zip(&threads);
+    let all_asked = series.all(|((_, of), thread)| of.meta.real_time || thread.priority == 0);
     drop(directory);
     if !all_asked {
         output::say("Unable to change scheduling policy!\n");
@@ -195,11 +197,14 @@ fn experiment(options: &CyclictestOptions, threads: &[Thread]) -> String {
         if let Some(cpus) = &thread.cpus {
             line("cpus", quoted(&cpus.to_string()));
         }
-        let by_priority = if thread.priority > 0 { "fifo" } else { "other" };
-        let policy = options.policy.as_deref().unwrap_or(by_priority);
+        // A thread without a priority cannot have a real-time policy.
+        let policy = match (options.policy.as_deref(), thread.priority) {
+            (None | Some("fifo" | "rr"), 0) => "other",
+            (policy, _) => policy.unwrap_or("other"),
+        };
         line("policy", quoted(policy));
         if ["fifo", "rr"].contains(&policy) {
-            line("priority", thread.priority.max(1).to_string());
+            line("priority", thread.priority.to_string());
         }
         if options.realtime_clock {
             line("clock", quoted("realtime"));
@@ -322,7 +327,8 @@ mod tests {
 
     fn of(line: &str) -> (CyclictestOptions, String) {
         let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
-        let options = CyclictestOptions::read(&words).expect("valid");
+        let mut options = CyclictestOptions::read(&words).expect("valid");
+        options.reconcile(4);
         let online = "0-3".parse().expect("a list");
         let text = experiment(&options, &threads(&options, &online));
         (options, text)
@@ -344,6 +350,16 @@ mod tests {
         let (_, text) = of("-S -h 400 -p 95 -D 10");
         assert_eq!(text.matches("period = \"1000us\"").count(), 4, "{text}");
         assert!(text.contains("range = \"400us\", resolution = \"1us\""), "{text}");
+        // As rt-tests' process_options: a priority and a policy that do not fit are made to.
+        let key = |line: &str, name: &str| {
+            let table: toml::Table = of(line).1.parse().expect("TOML");
+            let all = table["measure"].as_array().expect("measures").clone();
+            all.iter().map(|one| one[name].to_string().replace('"', "")).collect::<Vec<_>>()
+        };
+        assert_eq!(key("--policy=other -p80 -l10", "policy"), ["fifo"]);
+        assert_eq!(key("--policy=fifo -l10", "priority"), ["2"]);
+        assert_eq!(key("-t3 --priospread -l10", "priority"), ["4", "3", "2"]);
+        assert_eq!(key("--policy=rr -p5 -l10", "policy"), ["rr"]);
         let (_, text) = of("-q");
         assert!(text.contains("forever = true") && text.contains("policy = \"other\""), "{text}");
     }

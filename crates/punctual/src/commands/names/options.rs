@@ -204,6 +204,25 @@ impl CyclictestOptions {
         Ok(options)
     }
 
+    /// Makes priority and policy fit, as rt-tests' process_options does; returns the messages.
+    pub fn reconcile(&mut self, cpus: usize) -> Vec<String> {
+        let highest = self.threads.unwrap_or(cpus).saturating_add(1).min(99) as u8;
+        let is_real_time = matches!(self.policy.as_deref(), Some("fifo" | "rr"));
+        let mut said = Vec::new();
+        if self.priority == 0 && (self.spread || is_real_time) {
+            self.priority = highest;
+            said.push(format!("defaulting realtime priority to {highest}\n"));
+        }
+        if self.priority > 0 && !is_real_time {
+            if self.policy.is_some() {
+                let why = "policy and priority don't match: setting policy to SCHED_FIFO\n";
+                said.push(why.to_owned());
+            }
+            self.policy = Some("fifo".to_owned());
+        }
+        said
+    }
+
     fn set(
         &mut self,
         letter: char,

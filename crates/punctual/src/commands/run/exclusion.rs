@@ -60,14 +60,6 @@ impl ExclusionArgs {
             .collect();
         forecast(asked, cpus.iter().count() as u64)
     }
-
-    /// A claim is made where the bundle is.
-    pub fn refuse_elsewhere(&self) -> Result<(), Failure> {
-        match self.exclude {
-            Some(_) => Err(Failure::refused("--exclude is for a run on this host")),
-            None => Ok(()),
-        }
-    }
 }
 
 fn forecast(asked: &Exclusion, cpus: u64) -> String {
@@ -80,11 +72,14 @@ fn forecast(asked: &Exclusion, cpus: u64) -> String {
     )
 }
 
-/// Prints what a run excludes; returns the exit code of the claim.
-pub fn print(asked: &Exclusion, directory: &Path) -> Result<Exit, Failure> {
+/// Prints what a run excludes, beside JSON on standard error; returns the exit code of the claim.
+pub fn print(asked: &Exclusion, directory: &Path, json: bool) -> Result<Exit, Failure> {
     let bundle = Bundle::open(directory).map_err(Failure::failed)?;
     let all = of_bundle(&bundle, asked).map_err(Failure::failed)?;
-    output::print(&words(asked, &all))?;
+    match json {
+        true => output::say(&words(asked, &all)),
+        false => output::print(&words(asked, &all))?,
+    }
     let has = |word| all.iter().any(|one| one.word == word);
     Ok(match () {
         () if has(ExclusionWord::Contradicted) => Exit::NotMet,
@@ -95,14 +90,19 @@ pub fn print(asked: &Exclusion, directory: &Path) -> Result<Exit, Failure> {
 
 fn words_of(asked: &Exclusion) -> String {
     let (above, every) = (asked.threshold.readable(), duration(asked.every));
-    format!("one sample above {above} in {every} ({:.0} % confidence)", asked.confidence * 100.0)
+    format!("one sample above {above} in {every} ({} confidence)", percent(asked.confidence))
+}
+
+/// All digits that were given: 99.9 % is not 100 %.
+fn percent(share: f64) -> String {
+    format!("{} %", (share * 1e8).round() / 1e6)
 }
 
 /// A sentence for each series, the worst first.
 fn words(asked: &Exclusion, all: &[SeriesExclusion]) -> String {
     let mut all: Vec<&SeriesExclusion> = all.iter().collect();
     all.sort_by_key(|one| one.every);
-    let percent = asked.confidence * 100.0;
+    let percent = percent(asked.confidence);
     let above = asked.threshold.readable();
     let mut text = format!("\nasked: exclude more than {}\n", words_of(asked));
     for one in all.iter().take(SHOWN) {
@@ -124,7 +124,7 @@ fn words(asked: &Exclusion, all: &[SeriesExclusion]) -> String {
         });
         let _ = writeln!(
             text,
-            "  {}: {what}; {seen} above {above} in {}{lost}: with {percent:.0} % confidence no \
+            "  {}: {what}; {seen} above {above} in {}{lost}: with {percent} confidence no \
              more than one in {}{model}",
             plain(&one.series),
             duration(one.time),
@@ -221,5 +221,6 @@ mod tests {
         let expected = "  main/timer/cpu0: not yet: 2 h 59 min in all would do; none above 100 us \
                         in 1 h 00 min: with 95 % confidence no more than one in 20 min 01 s";
         assert!(text.contains(expected), "{text}");
+        assert_eq!([percent(0.95), percent(0.999)], ["95 %", "99.9 %"]);
     }
 }

@@ -33,9 +33,9 @@ pub fn action(text: &str) -> Result<ViolationAction, String> {
         let (signal, pid) = rest.split_once(",pid=").ok_or_else(refused)?;
         let is_signal = !signal.is_empty() && signal.bytes().all(|b| b.is_ascii_alphanumeric());
         let is_pid = pid == "parent" || pid.parse::<u32>().is_ok_and(|pid| pid > 0);
-        // `parent` is the parent of this program, as with rtla.
+        // `parent` is the parent of the run, as with rtla: of the one on another system there.
         let pid = match pid {
-            "parent" => std::os::unix::process::parent_id().to_string(),
+            "parent" => "\"$(sed 's/.*) . //; s/ .*//' \"/proc/$PPID/stat\")\"".to_owned(),
             pid => pid.to_owned(),
         };
         let signal = signal.to_owned();
@@ -107,5 +107,15 @@ mod tests {
         let ran = ran.expect("sh");
         assert_eq!(String::from_utf8_lossy(&ran.stdout), "a\nc\n");
         assert_ne!(ran.status.code(), Some(0));
+    }
+
+    #[test]
+    fn the_parent_is_that_of_the_run_wherever_it_runs() {
+        let script = of(&["signal=0,pid=parent"]).expect("a script");
+        // The run is the shell's parent.
+        let script = script.replace("kill -s 0", "echo");
+        let ran = std::process::Command::new("sh").arg("-c").arg(script).output().expect("sh");
+        let parent = std::os::unix::process::parent_id().to_string();
+        assert_eq!(String::from_utf8_lossy(&ran.stdout).trim(), parent);
     }
 }
