@@ -4,6 +4,7 @@
 use crate::format::{count, counted, micros, percent, plain};
 use crate::remedies::{self, Rules};
 use crate::sentence::{self, listed};
+use crate::tables::Tone;
 use crate::tables::figures::is_max_not_ended;
 use crate::verdict::baseline::{of_bound, one_line};
 use crate::verdict::of_reason;
@@ -296,8 +297,28 @@ fn how_to_explain(summary: &Summary, deciding: Option<&Deciding<'_>>) -> Option<
     })
 }
 
+/// Each line of an answer: its label, its tone, its text; what is to be done is last. `tone` is that
+/// of the verdict; `time` formats a time in ns with its unit.
+pub(crate) fn lines(
+    answer: &Answer,
+    tone: Tone,
+    time: impl Fn(f64) -> String,
+) -> Vec<(&'static str, Tone, String)> {
+    let figure = answer.figure.as_ref().map(|of| figure_sentence(of, &time));
+    let delays = answer.delayed_by.as_ref().map(|of| delays_sentence(of, &time));
+    let first = [
+        ("baseline", tone, answer.baseline.clone()),
+        ("verdict", tone, Some(answer.verdict.clone())),
+        ("figure", Tone::Strong, figure),
+        ("delayed by", Tone::Plain, delays),
+        ("bound", Tone::Faint, answer.bound.clone()),
+    ];
+    let first = first.into_iter().filter_map(|(label, tone, text)| Some((label, tone, text?)));
+    first.chain(answer.to_do.iter().map(|text| ("to do", Tone::Plain, text.clone()))).collect()
+}
+
 /// The figure as a sentence. `time` formats a time in ns with its unit.
-pub(crate) fn figure_sentence(figure: &DecidingFigure, time: impl Fn(f64) -> String) -> String {
+fn figure_sentence(figure: &DecidingFigure, time: impl Fn(f64) -> String) -> String {
     let value = |value: f64| match figure.is_time {
         true => time(value),
         false => count(value.max(0.0) as u64),
@@ -319,7 +340,7 @@ pub(crate) fn figure_sentence(figure: &DecidingFigure, time: impl Fn(f64) -> Str
 }
 
 /// The causes of the delay as a sentence; empty if none is known.
-pub(crate) fn delays_sentence(delays: &Delays, time: impl Fn(f64) -> String) -> String {
+fn delays_sentence(delays: &Delays, time: impl Fn(f64) -> String) -> String {
     let mut parts: Vec<String> = delays.causes.iter().take(CAUSES).map(cause_words).collect();
     let rest: f64 = delays.causes.iter().skip(CAUSES).map(|cause| cause.share).sum();
     parts.extend((rest >= 0.01).then(|| format!("{} others", whole_percent(rest))));

@@ -4,9 +4,9 @@
 use super::ReportInput;
 use super::facts;
 use super::gather::PageSeries;
-use super::table::{Cell, Column, Table, class};
+use super::table::{Cell, Column, Table, capital, class};
 use super::text::{clip, instant, name};
-use crate::answer::{delays_sentence, figure_sentence, known};
+use crate::answer::{self, known};
 use crate::format::{count, counted, duration, micros_f64, span};
 use crate::tables::{self, requirements, verdict_words};
 use crate::verdict::{beside_requirements, of_reason, tone_of};
@@ -57,7 +57,7 @@ struct Banner {
     mark: &'static str,
     headline: String,
     /// The deciding figure and the causes of the delay, each with its label.
-    answer: Vec<(&'static str, String)>,
+    answer: Vec<(String, String)>,
     to_do: Vec<String>,
     sentences: Vec<String>,
     more: usize,
@@ -552,15 +552,15 @@ fn banner<'a>(inputs: &'a [ReportInput<'_>], content: &PageSeries<'_>) -> Option
     })
 }
 
-/// The deciding figure and the causes of the delay.
-fn lines_of(answer: &Answer, timebase: &Timebase) -> Vec<(&'static str, String)> {
+/// What stands beside the headline.
+fn lines_of(answer: &Answer, timebase: &Timebase) -> Vec<(String, String)> {
     let unit = timebase.unit("µs");
     let time = |ns: f64| format!("{} {unit}", micros_f64(ns));
-    let figure = answer.figure.as_ref().map(|of| ("Figure", figure_sentence(of, time)));
-    let delays = answer.delayed_by.as_ref().map(|of| ("Delayed by", delays_sentence(of, time)));
-    let baseline = answer.baseline.clone().map(|text| ("Baseline", text));
-    let bound = answer.bound.clone().map(|text| ("Bound", text));
-    baseline.into_iter().chain(figure).chain(delays).chain(bound).collect()
+    let lines = answer::lines(answer, tables::Tone::Plain, time).into_iter();
+    lines
+        .filter(|(label, ..)| !matches!(*label, "verdict" | "to do"))
+        .map(|(label, _, text)| (capital(label), text))
+        .collect()
 }
 
 /// The verdict as a headline, with the numbers of requirements if there are several.

@@ -2,7 +2,7 @@
 
 use super::ShowOptions;
 use super::paint::{TextPage, Tone};
-use crate::answer::{delays_sentence, figure_sentence, known};
+use crate::answer::{known, lines};
 use crate::format::{count, counted, micros_f64, plain};
 use crate::tables::figures::named;
 use crate::tables::verdict_words;
@@ -27,25 +27,19 @@ pub fn write(out: &mut TextPage, summary: &Summary, answer: &Answer) {
         Some(_) if out.options.ascii => String::new(),
         Some(word) => format!("{} ", verdict_words(word).0),
     };
-    if let Some(text) = &answer.baseline {
-        line(out, "baseline", tone, text);
-    }
-    line(out, "verdict", tone, &format!("{mark}{}", answer.verdict));
     let unit = out.unit();
-    let time = |out: &TextPage, ns: f64| format!("{} {unit}", out.latency(ns));
-    if let Some(figure) = &answer.figure {
-        let text = figure_sentence(figure, |ns| time(out, ns));
-        line(out, "figure", Tone::Strong, &text);
-    }
-    if let Some(delays) = &answer.delayed_by {
-        let text = delays_sentence(delays, |ns| time(out, ns));
-        line(out, "delayed by", Tone::Plain, &text);
-    }
-    if let Some(text) = &answer.bound {
-        line(out, "bound", Tone::Faint, text);
-    }
-    for (number, text) in answer.to_do.iter().enumerate() {
-        line(out, if number == 0 { "to do" } else { "" }, Tone::Plain, text);
+    let time = |ns: f64| format!("{} {unit}", out.latency(ns));
+    let mut lines = lines(answer, tone, time);
+    lines.iter_mut().filter(|of| of.0 == "verdict").for_each(|of| of.2.insert_str(0, &mark));
+    write_lines(out, &lines);
+}
+
+/// Lines of an answer. Those that follow each other with the same label have it once.
+pub fn write_lines(out: &mut TextPage, lines: &[(&str, Tone, String)]) {
+    let mut before = "";
+    for (word, tone, text) in lines {
+        line(out, if *word == before { "" } else { word }, *tone, text);
+        before = word;
     }
 }
 

@@ -1,9 +1,8 @@
 //! A document in a terminal.
 
 use super::ShowOptions;
-use super::answer::line;
 use super::paint::{TextPage, Tone};
-use super::{findings, table};
+use super::{answer, findings, table};
 use crate::document::{Document, Item, List, Mark, Section, Title};
 use crate::format;
 use crate::tables::Face;
@@ -32,7 +31,7 @@ fn write(out: &mut TextPage, section: &Section, next: Option<&Section>) {
             let text = format::clipped(text, HEADING, out.options.ascii);
             out.heading(&(text + &unit));
         }
-        Section::Answer(lines) => write_answer(out, lines),
+        Section::Answer(lines) => answer::write_lines(out, lines),
         Section::About(lines) => {
             out.gap();
             for (word, text) in lines {
@@ -53,14 +52,6 @@ fn write(out: &mut TextPage, section: &Section, next: Option<&Section>) {
         Section::Table(table, Title::List) => table::list(out, table),
         Section::Plots(_) | Section::Curves => {}
         Section::Findings(all) => findings::write(out, all),
-    }
-}
-
-fn write_answer(out: &mut TextPage, lines: &[(&str, Tone, String)]) {
-    let mut before = "";
-    for (word, tone, text) in lines {
-        line(out, if *word == before { "" } else { word }, *tone, text);
-        before = word;
     }
 }
 

@@ -250,6 +250,26 @@ fn a_filter_shows_as_a_refusal_without_an_entry() {
     assert_eq!(entered.expect("it is there").verdict, RightsVerdict::Unknown);
 }
 
+/// setpriv(1), or a program that changes its user itself, below a shell of root.
+#[test]
+fn a_user_changed_within_a_session_is_no_login() {
+    let mut tasks = login("sshd");
+    tasks[1].user = 0;
+    tasks[1].capabilities = ROOT_CAPABILITIES;
+    let files = tree(&tasks).with("/etc/pam.d/sshd", LIMITS);
+    insta::assert_snapshot!(shown(&files), @"
+    Refused by Limit: RLIMIT_RTPRIO is 0, and it lacks CAP_SYS_NICE
+    Started loop: loop (900), started by bash (700), gave up CAP_SYS_NICE and its user from 0 to 1000: no login did that
+    -> start it so that the limit stays: prlimit --rtprio=99 COMMAND, as user 0; for this process: prlimit --pid 900 --rtprio=99
+    ");
+    // An unknown daemon that begins a session for another user is a login.
+    let session = stat(600, "ttyd", 1, 0).replace(" 700 700 ", " 600 600 ");
+    let files = tree(&login("ttyd")).with("/proc/600/stat", &session);
+    assert_eq!(of(&files).way.through.as_deref(), Some("ttyd"));
+    // In the same session, it has changed its user.
+    assert!(of(&tree(&login("robotd"))).way.message.contains("started by robotd (600)"));
+}
+
 #[test]
 fn what_was_lost_on_the_way_is_found_at_the_ancestor() {
     let mut tasks = login("sshd");

@@ -43,6 +43,7 @@ pub(super) fn find(files: &dyn Files, subject: &Subject, obstacles: &[Obstacle])
     let has = |kind: ObstacleKind| obstacles.iter().any(|obstacle| obstacle.kind == kind);
     let entrance = Entrance::of(files, subject);
     let limit = has(ObstacleKind::Limit) || has(ObstacleKind::UserNamespace);
+    let dropped = dropped(subject);
     let mut way = match (&entrance, lost(subject)) {
         _ if !limit => entrance.passed(),
         (Entrance::Container(runtime), _) => in_container(*runtime, subject),
@@ -50,8 +51,11 @@ pub(super) fn find(files: &dyn Files, subject: &Subject, obstacles: &[Obstacle])
         (_, Some((above, below))) => lost_between(above, below, subject),
         _ if has(ObstacleKind::UserNamespace) => in_namespace(subject),
         (Entrance::UserManager(manager), None) => in_user_manager(files, manager),
-        (Entrance::Login(by), None) => in_login(files, by, subject),
-        (Entrance::Gone | Entrance::Started, None) => in_other(&entrance, files, subject),
+        (Entrance::Login(by), None) if dropped.is_none() => in_login(files, by, subject),
+        (_, None) => match dropped {
+            Some((above, below)) => dropped_between(above, below, subject),
+            None => in_other(&entrance, files, subject),
+        },
     };
     if has(ObstacleKind::Seccomp) {
         by_filter(&mut way, files, &entrance);
@@ -130,11 +134,13 @@ impl Runtime {
 
 /// Programs that begin a login, by the beginning of their name: the service of PAM that each uses,
 /// if its name is another (`sshd-session`; login(1) and cron(8) use their own).
-const LOGINS: [(&str, &str); 12] = [
+const LOGINS: [(&str, &str); 14] = [
     ("sshd", "sshd"),
     ("login", "login"),
     ("sudo", "sudo"),
     ("su", "su"),
+    ("runuser", "runuser"),
+    ("doas", "doas"),
     ("crond", "crond"),
     ("cron", "cron"),
     ("atd", "atd"),
@@ -199,11 +205,14 @@ impl Entrance {
 }
 
 /// The ancestor that began the login: a program known to do so, or the first one that belongs to
-/// root, where this process does not.
+/// root, where this process does not, and that is of another session: a login begins one. A user
+/// changed within a session, as by setpriv(1), is no login.
 fn login_of(subject: &Subject) -> Option<&ProcessSeen> {
     let user = subject.own.user()?;
     let begins = |one: &&ProcessSeen| {
-        login_service(&one.stat.name).is_some() || user != 0 && one.user() == Some(0)
+        let is_of_root = user != 0 && one.user() == Some(0);
+        let is_outside = one.stat.session != subject.own.stat.session;
+        login_service(&one.stat.name).is_some() || is_of_root && is_outside
     };
     subject.ancestors.iter().filter(|one| one.pid != 1).find(begins)
 }
@@ -219,6 +228,38 @@ fn lost(subject: &Subject) -> Option<(&ProcessSeen, &ProcessSeen)> {
         below = above;
     }
     None
+}
+
+/// The nearest ancestor with CAP_SYS_NICE whose child has it no more, where no login is between it
+/// and the process.
+fn dropped(subject: &Subject) -> Option<(&ProcessSeen, &ProcessSeen)> {
+    let login = login_of(subject).map(|one| one.pid);
+    let within = subject.ancestors.iter().take_while(|one| Some(one.pid) != login && one.pid != 1);
+    let mut below = &subject.own;
+    for above in within {
+        if above.has_sys_nice()? {
+            return Some((above, below));
+        }
+        below = above;
+    }
+    None
+}
+
+fn dropped_between(above: &ProcessSeen, below: &ProcessSeen, subject: &Subject) -> WayFound {
+    let user = |one: &ProcessSeen| one.user().map_or("not known".into(), |user| user.to_string());
+    let users = match above.user() == below.user() {
+        true => String::new(),
+        false => format!(" and its user from {} to {}", user(above), user(below)),
+    };
+    let (from, to, pid) = (above.label(), below.label(), subject.own.pid);
+    let message =
+        format!("{to}, started by {from}, gave up CAP_SYS_NICE{users}: no login did that");
+    let evidence = [above, below].map(|one| format!("/proc/{}/status, CapEff", one.pid));
+    let name = &below.stat.name;
+    WayFound::new(WayKind::Started, Some(name), message).evidence(evidence).remedy(format!(
+        "start it so that the limit stays: prlimit --rtprio=99 COMMAND, as user 0; for this \
+         process: prlimit --pid {pid} --rtprio=99"
+    ))
 }
 
 fn lost_between(above: &ProcessSeen, below: &ProcessSeen, subject: &Subject) -> WayFound {

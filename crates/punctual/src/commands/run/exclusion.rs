@@ -155,7 +155,8 @@ fn every(text: &str) -> Result<Nanos, String> {
         "hour" => Nanos::from_secs(3_600),
         "day" => Nanos::from_secs(86_400),
         "week" => Nanos::from_secs(604_800),
-        other => other.parse().map_err(|_| wrong())?,
+        // `1/min` is one in `1min`.
+        other => other.parse().or_else(|_| format!("1{other}").parse()).map_err(|_| wrong())?,
     };
     let every = time.ns() as f64 / number;
     (number > 0.0 && (1.0..1e17).contains(&every)).then_some(Nanos(every as i64)).ok_or_else(wrong)
@@ -178,6 +179,7 @@ mod tests {
         assert!(threshold("max > 1us").is_err() && threshold("latency < 1us").is_err());
         assert_eq!(every("1/hour"), Ok(Nanos::from_secs(3_600)));
         assert_eq!(every("2/30min"), Ok(Nanos::from_secs(900)));
+        assert_eq!(every("1/min"), Ok(Nanos::from_secs(60)));
         assert!(every("0/hour").is_err() && every("hour").is_err() && every("1/x").is_err());
         assert_eq!(confidence("99 %"), Ok(0.99));
         assert!(confidence("100").is_err() && confidence("5").is_err());
