@@ -197,22 +197,27 @@ impl<'a> Suite<'a> {
         Ok(family)
     }
 
-    /// The directory with a package and all its dependencies unpacked into one tree: a program of
+    /// The directory with packages and all their dependencies unpacked into one tree: a program of
     /// another release runs there on the libraries that it was built for, and nothing is installed.
     /// Fetched if not in the cache.
-    pub(crate) fn unpacked_with_dependencies(
-        &self,
-        package: &Package,
-    ) -> Result<PathBuf, LabError> {
-        let target = self.unpacked_place(package, "with-dependencies_");
+    pub(crate) fn unpacked_with_dependencies(&self, names: &[&str]) -> Result<PathBuf, LabError> {
+        let all: Result<Vec<Package>, LabError> =
+            names.iter().map(|name| self.candidate(name)).collect();
+        let all = all?;
+        let versions: Vec<&str> = all.iter().map(|package| &*package.version).collect();
+        let package =
+            Package { name: names.join("+"), version: versions.join("+"), siblings: Vec::new() };
+        let target = self.unpacked_place(&package, "with-dependencies_");
         if target.exists() {
             return Ok(target);
         }
         // The private configuration has no installed packages, so all of them count as missing.
-        let exact = format!("{}={}", package.name, package.version);
-        let words = ["--download-only", "--yes", "--no-install-recommends", "install", &exact];
+        let exact: Vec<String> =
+            all.iter().map(|package| format!("{}={}", package.name, package.version)).collect();
+        let mut words = vec!["--download-only", "--yes", "--no-install-recommends", "install"];
+        words.extend(exact.iter().map(String::as_str));
         let archives = self.dir().join("cache/archives");
-        self.unpack(package, "with-dependencies_", |suite, _| {
+        self.unpack(&package, "with-dependencies_", |suite, _| {
             suite.apt(&suite.apt_get, &words, suite.cache.dir())?;
             Ok(archives.clone())
         })?;

@@ -75,7 +75,7 @@ impl Emulator {
         let here = Arch::native()?;
         let cache = PackageCache::open()?;
         let suite = Suite::open(&cache, SUITE, here)?;
-        let tree = suite.unpacked_with_dependencies(&suite.candidate(package)?)?;
+        let tree = suite.unpacked_with_dependencies(&[package])?;
         let libraries = tree.join("usr/lib").join(here.multiarch());
         let loader = tree.join(here.loader());
         let mut command = vec![

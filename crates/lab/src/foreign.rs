@@ -22,7 +22,7 @@ pub fn program(path: &Path, arch: Arch) -> Result<Option<Vec<GuestFile>>, LabErr
     let Some(package) = owner(path).or_else(|| owner(&real)) else { return Ok(None) };
     let cache = PackageCache::open()?;
     let suite = Suite::open(&cache, SUITE, arch)?;
-    let tree = suite.unpacked_with_dependencies(&suite.candidate(&package)?)?;
+    let tree = suite.unpacked_with_dependencies(&[&package])?;
     // The resolved name: /bin/sh is dash's, and awk an alternative of this system.
     let name = real.file_name().unwrap_or_default();
     let program =

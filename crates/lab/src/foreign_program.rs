@@ -3,6 +3,7 @@
 use crate::apt::Suite;
 use crate::cache::PackageCache;
 use crate::{Arch, GuestFile, LabError};
+use std::path::PathBuf;
 
 /// A program of a Debian package (of the release with the 6.12 kernels), with the libraries that it
 /// was built for: the files for a guest, and the command that starts it there. Its paths do not
@@ -10,7 +11,7 @@ use crate::{Arch, GuestFile, LabError};
 pub fn debian_program(package: &str, program: &str) -> Result<(Vec<GuestFile>, String), LabError> {
     let (cache, arch) = (PackageCache::open()?, Arch::Amd64);
     let suite = Suite::open(&cache, "trixie", arch)?;
-    let tree = suite.unpacked_with_dependencies(&suite.candidate(package)?)?;
+    let tree = suite.unpacked_with_dependencies(&[package])?;
     let place = format!("/opt/{package}");
     let loader = GuestFile::copy(tree.join(arch.loader()), format!("{place}/ld.so"))?;
     let mut files =
@@ -24,4 +25,14 @@ pub fn debian_program(package: &str, program: &str) -> Result<(Vec<GuestFile>, S
         }
     }
     Ok((files, format!("{place}/ld.so --library-path {place}/lib {place}/{package}")))
+}
+
+/// The directory into which Debian packages of the release with the 6.1 kernels are unpacked, with
+/// all their dependencies.
+///
+/// # Errors
+/// [`LabError::Missing`] if apt or the mirror is unavailable.
+pub fn debian_tree(arch: Arch, packages: &[&str]) -> Result<PathBuf, LabError> {
+    let cache = PackageCache::open()?;
+    Suite::open(&cache, "bookworm", arch)?.unpacked_with_dependencies(packages)
 }

@@ -57,7 +57,7 @@ pub use board::GuestBoard;
 pub use cache::PackageCache;
 pub use emulator::check_emulator;
 pub use error::{LabError, MissingPrerequisite};
-pub use foreign_program::debian_program;
+pub use foreign_program::{debian_program, debian_tree};
 pub use guest::{FileSource, Guest, GuestFile, Job};
 pub use kernel::BootKernel;
 pub use libraries::Libraries;

@@ -38,7 +38,7 @@ impl Toolchain {
     pub fn of(suite: &Suite, packages: &[&str]) -> Result<Toolchain, LabError> {
         let mut directories = OsString::new();
         for package in packages {
-            let tree = suite.unpacked_with_dependencies(&suite.candidate(package)?)?;
+            let tree = suite.unpacked_with_dependencies(&[package])?;
             directories.push(tree.join("usr"));
             directories.push(":");
         }

@@ -293,14 +293,20 @@ fn a_sleeping_real_time_pair_completes_on_one_cpu_with_preempt_rt() {
     assert_eq!(summary["phases"][0]["series"][0]["count"], 300, "{summary}");
 }
 
-/// A Raspberry Pi as target, unless this machine lacks a prerequisite.
-fn raspberry_pi() -> Option<String> {
+/// punctual for arm64; `None`, with how to get it printed, if it was not built.
+pub fn arm64_program() -> Option<PathBuf> {
     let built = "target/aarch64-unknown-linux-musl/release/punctual";
-    let binary = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(built);
-    if !binary.is_file() {
+    let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(built);
+    if !program.is_file() {
         eprintln!("SKIPPED: there is no {built} (./x build --arch aarch64)");
         return None;
     }
+    Some(program)
+}
+
+/// A Raspberry Pi as target, unless this machine lacks a prerequisite.
+fn raspberry_pi() -> Option<String> {
+    let binary = arm64_program()?;
     testing::guest_for(Arch::Arm64, KERNEL)?;
     Some(format!("--target=vm:{KERNEL},arch=aarch64,machine=raspi3b,binary={}", binary.display()))
 }

@@ -251,18 +251,6 @@ fn grub_boots_a_copy_of_the_entry_that_was_booted() {
     assert!(system.arm("init=/bin/sh;reboot").is_err(), "a word of a script");
 }
 
-/// Not a test but the input of bench/reboots/grub.sh.
-#[test]
-#[ignore = "part of bench/reboots/grub.sh"]
-fn files_of_a_boot_for_grub() {
-    let Some(to) = std::env::var_os("PUNCTUAL_TREE").map(PathBuf::from) else { return };
-    let tree = with_grub(&[]);
-    tree.system(None).arm("panic=10 punctual.tune=1 threadirqs").unwrap();
-    for name in ["custom.cfg", "grubenv"] {
-        fs::write(to.join(name), tree.read(&format!("boot/grub/{name}"))).unwrap();
-    }
-}
-
 #[test]
 fn the_systemd_boot_entry_has_a_boot_count_of_one() {
     let tree = with_systemd_boot();
