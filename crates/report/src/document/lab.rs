@@ -3,7 +3,7 @@
 
 use super::{Document, Item, Mark, Section, Title};
 use crate::format::{clipped, counted};
-use crate::html::lab::heat;
+use crate::html::lab::{heat, work};
 use crate::html::plot::Plot;
 use crate::html::text::instant;
 use crate::html::{self, HtmlError};
@@ -174,7 +174,7 @@ fn figures(document: &mut Document, lab: &LabDocument) {
 /// What the loads did, and what each value of an axis costs of it.
 fn price(document: &mut Document, lab: &LabDocument) {
     document.table(Title::Heading, lab_work::cells(lab));
-    document.only(Face::Page, |document| document.plots(lab_work::plots(lab)));
+    document.only(Face::Page, |document| document.plots(work::plots(lab)));
     document.table(Title::Heading, lab_work::price(lab));
     document.texts(Tone::Plain, lab_work::knee(lab));
 }
