@@ -1,8 +1,8 @@
 /* What going through a working set costs after a context switch and without one: the independent
    figure for the table `working-sets` of `punctual measure switch`.
 
-   working_set BYTES CPU BLOCKS [other [WALK]]: two threads on one CPU hand a byte back and forth over
-   pipes; each goes through a set of its own. Blocks in which the walks of one of them follow a
+   working_set BYTES CPU BLOCKS [other [WALK]]: two threads on one CPU hand a byte back and forth
+   over pipes; each goes through a set of its own. Blocks in which the walks of one of them follow a
    switch take turns with blocks in which it walks with nobody between. SCHED_FIFO 80, or with
    `other` whatever it was started with. WALK as the key `walk`: lines (default), pages, branches,
    straight.

@@ -49,7 +49,7 @@ fn write_one(file: &SystressFile, series: &Series, bundle: &Bundle) -> Result<()
 }
 
 fn closing(threads: &[Thread], bundle: &Bundle) -> String {
-    let rows: Vec<LiveFigures> = threads.iter().map(|one| figures(one)).collect();
+    let rows: Vec<LiveFigures> = threads.iter().map(figures).collect();
     let load = bundle.phases.last().and_then(|phase| phase.meta.cpu_load.known());
     let files = threads.iter().map(|(file, series)| {
         let (name, file) = (plain(&series.meta.name), shown(&file.path));
