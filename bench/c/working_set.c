@@ -1,10 +1,11 @@
 /* What going through a working set costs after a context switch and without one: the independent
    figure for the table `working-sets` of `punctual measure switch`.
 
-   working_set BYTES CPU BLOCKS [other]: two threads on one CPU hand a byte back and forth over
-   pipes; each goes through a set of its own. Blocks in which the walks of one of them follow a
+   working_set BYTES CPU BLOCKS [other [WALK]]: two threads on one CPU hand a byte back and forth
+   over pipes; each goes through a set of its own. Blocks in which the walks of one of them follow a
    switch take turns with blocks in which it walks with nobody between. SCHED_FIFO 80, or with
-   `other` whatever it was started with.
+   `other` whatever it was started with. WALK as the key `walk`: lines (default), pages, branches,
+   straight.
 
    Prints: ns of a walk after a switch, alone (medians), their difference (median over pairs of
    blocks), and the least and the largest quarter's border of the differences. */
@@ -21,6 +22,7 @@
 enum { WALKS = 9, LINE = 64 };
 
 static size_t bytes;
+static char walk_by = 'l';
 static int to_other[2], to_me[2];
 
 static int64_t clock_ns(void)
@@ -30,9 +32,29 @@ static int64_t clock_ns(void)
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
+static uint64_t __attribute__((noinline)) even(uint64_t n)
+{
+    return n + 1;
+}
+
+static uint64_t __attribute__((noinline)) odd(uint64_t n)
+{
+    return n << 1 | n >> 63;
+}
+
 static void stroll(unsigned char *set)
 {
-    for (size_t i = 0; i < bytes; i += LINE)
+    static volatile uint64_t kept;
+    uint64_t sum = 0;
+    if (walk_by == 'p')
+        for (size_t page = 0; page < bytes / 4096; page++)
+            (*(volatile uint64_t *)(set + page * 4096 + page % 64 * LINE))++;
+    else if (walk_by == 'b' || walk_by == 's') {
+        for (size_t i = 0; i < bytes; i++)
+            sum = ((volatile unsigned char *)set)[i] & 1 ? odd(sum) : even(sum);
+        kept = sum;
+        (void)kept;
+    } else for (size_t i = 0; i < bytes; i += LINE)
         (*(volatile uint64_t *)(set + i))++;
 }
 
@@ -41,7 +63,9 @@ static unsigned char *new_set(void)
     void *set;
     if (posix_memalign(&set, 4096, bytes))
         exit(1);
-    memset(set, 1, bytes);
+    memset(set, 0, bytes);
+    for (size_t i = 0; walk_by == 'b' && i < bytes; i++)
+        ((unsigned char *)set)[i] = rand() >> 8;
     return set;
 }
 
@@ -75,6 +99,8 @@ int main(int argc, char **argv)
         return 2;
     bytes = strtoul(argv[1], NULL, 10);
     int blocks = atoi(argv[3]);
+    if (argc > 5)
+        walk_by = argv[5][0];
     cpu_set_t one;
     CPU_ZERO(&one);
     CPU_SET(atoi(argv[2]), &one);

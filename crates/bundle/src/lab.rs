@@ -3,6 +3,7 @@
 //! for readers in other languages.
 
 use crate::answer::AnsweredDelay;
+use crate::load::LoadWork;
 use crate::summary::{RequirementSummary, VerdictWord};
 use crate::{Exit, Member, Timebase};
 use serde::{Deserialize, Serialize};
@@ -225,6 +226,20 @@ pub struct SeedDocument {
     pub runs: Vec<RunDocument>,
     pub verdict: Option<VerdictWord>,
     pub series: Vec<SeriesFigures>,
+    /// What its loads did, and the kernel's context switches meanwhile; empty if no load counts.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub work: Vec<WorkFigures>,
+}
+
+/// What a load did in a run of a cell.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct WorkFigures {
+    /// Its phase in the experiment.
+    pub phase: String,
+    /// The load; empty: what the kernel counts for all.
+    pub load: String,
+    #[serde(flatten)]
+    pub work: LoadWork,
 }
 
 /// One run of a cell, with one seed.

@@ -19,4 +19,34 @@ pub struct CpuLoad {
     pub all: Shares,
     /// Each CPU by its number.
     pub cpus: BTreeMap<u32, Shares>,
+    /// Context switches of all CPUs (`ctxt`); absent in older bundles.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub switches: Option<u64>,
+}
+
+/// What a load did in a phase, as it counts itself, or the kernel counts for all.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct LoadWork {
+    /// The stressor, or the counter.
+    pub what: String,
+    /// Its units of work (stress-ng's *bogo ops*), all together.
+    pub operations: u64,
+    /// The time in which they were done.
+    pub seconds: f64,
+    /// The runs of the program that ended by themselves and said so.
+    pub runs: u64,
+}
+
+impl LoadWork {
+    /// Units a second; `None` without any time.
+    pub fn per_second(&self) -> Option<f64> {
+        (self.seconds > 0.0).then(|| self.operations as f64 / self.seconds)
+    }
+
+    /// Adds the same work of another run.
+    pub fn add(&mut self, other: &LoadWork) {
+        self.operations = self.operations.saturating_add(other.operations);
+        self.seconds += other.seconds;
+        self.runs = self.runs.saturating_add(other.runs);
+    }
 }

@@ -3,7 +3,7 @@
 use crate::answer::Delays;
 use crate::evidence::{ControllerEvidence, PhaseEvidence};
 use crate::exit::ProgramEnd;
-use crate::load::CpuLoad;
+use crate::load::{CpuLoad, LoadWork};
 use crate::verdict::LeftOut;
 use punctual_core::{Clock, CpuSet, Fact, Heat, Missing, Nanos, Notes};
 use punctual_plan::WorkloadKind;
@@ -119,6 +119,9 @@ pub struct LoadMeta {
     /// The number of failures without being stopped.
     #[serde(default)]
     pub failures: u64,
+    /// What it did, of a stress-ng with `--metrics` whose runs end by themselves.
+    #[serde(default, skip_serializing_if = "Fact::is_not_asked")]
+    pub work: Fact<Vec<LoadWork>>,
 }
 
 /// `phases/NNN/MMMM.meta.json`.

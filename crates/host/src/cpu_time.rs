@@ -22,6 +22,8 @@ pub struct CpuTicks {
 pub struct CpuTimes {
     pub all: CpuTicks,
     pub cpus: BTreeMap<u32, CpuTicks>,
+    /// Context switches since boot (`ctxt`).
+    pub switches: Option<u64>,
 }
 
 /// Shares of an interval, each 0 to 1.
@@ -64,6 +66,8 @@ impl CpuTimes {
                 number => drop(number.parse().map(|cpu: u32| times.cpus.insert(cpu, ticks))),
             }
         }
+        let switches = text.lines().find_map(|line| line.strip_prefix("ctxt "));
+        times.switches = switches.and_then(|count| count.trim().parse().ok());
         Ok(times)
     }
 

@@ -23,7 +23,7 @@ pub use netio::{Cipher, NetioPlan, NetioSpec, RequestAt, Transport, Writing};
 pub use program::{ProgramPlan, ProgramSpec};
 pub use spin::{SpinPlan, SpinSpec};
 pub use storage::{Forcing, StorageMode, StoragePlan, StorageSpec};
-pub use switch::{Distance, Mechanism, SwitchPlan, SwitchSpec, Tasks};
+pub use switch::{Distance, Mechanism, SwitchPlan, SwitchSpec, Tasks, Walk};
 pub use syscall::{Call, SyscallPlan, SyscallSpec, Target};
 pub use testpoint_cost::{PointMechanism, TestpointCostPlan, TestpointCostSpec};
 pub use timer::{TimerPlan, TimerSpec};

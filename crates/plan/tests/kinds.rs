@@ -193,6 +193,7 @@ fn settings(kind: &'static str) -> &'static [&'static str] {
             "ring = 7",
             "distance = 'smt'",
             "working_set = ['0', 4096, '16MiB']",
+            "walk = 'pages'",
             "rest = '2ms'",
         ],
         "irq" => &[

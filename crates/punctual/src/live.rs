@@ -6,6 +6,7 @@ mod terminal;
 
 use crate::output::has_terminal;
 use line::LiveLine;
+pub use plain::figures;
 use punctual_session::attach::watcher::{self as attached, Attached, Disturbed};
 use punctual_session::run::watcher::{RunWatcher, Snapshot};
 use terminal::TerminalView;

@@ -164,3 +164,55 @@ fn the_output_has_the_form_of_cyclictest() {
     assert_eq!(refused.status.code(), Some(0), "as cyclictest ends");
     assert!(text(&refused).contains("unrecognized option '--smi'"), "{}", text(&refused));
 }
+
+/// What systress' users read of its output: the rows of each block by their columns, the shares of
+/// the CPUs, and the sums of each result file's two columns, as gnuplot would use them.
+const SYSTRESS: &str = r"
+import re, sys
+text = open(sys.argv[1]).read()
+blocks = text.split('      Index')[1:]
+rows = [line.split() for line in blocks[-1].splitlines()[1:3]]
+for index, tid, samples, low, high, last, mean in rows:
+    lines = open('timer_thread%02d.txt' % int(index)).read().splitlines()
+    data = [tuple(map(int, line.split())) for line in lines if not line.startswith('#')]
+    summary = lines[-1].lstrip('#').split()
+    inside = sum(count for _, count in data)
+    average = sum(us * count for us, count in data) / inside
+    print(index, summary[:5] == [index, tid, samples, low, high], int(summary[6]) == inside,
+          summary[7] == '%.2f' % average, len(data), int(low) <= int(mean) <= int(high))
+cpus = re.findall(r'^CPU#\d+ : \d+\.\d%$', text, re.M)
+alone = re.findall(r'^CPU : \d+\.\d%$', text, re.M)
+print(len(blocks) >= 3, len(alone) >= 2, len(cpus) % len(alone) == 0)
+print(text.splitlines()[-3:-1], text.splitlines()[-1].startswith('Total elapsed time: '))
+";
+
+#[test]
+fn systress_by_its_name_prints_blocks_and_leaves_its_files() {
+    let named = Named::new();
+    let thread = |index: u32| {
+        format!(
+            "timer_thread[{index}] {{\n cpu_affinity 0\n lifetime.duration 900 ms\n \
+             stats.histo_size 20 ms\n}}\n"
+        )
+    };
+    let cfg = "main {\n stats.period 250 ms\n stats.cpu_load all\n}\n".to_owned();
+    named.place.write("stress.cfg", (cfg + &thread(1) + &thread(3)).as_bytes());
+    let run = |line: &str| {
+        let mut command = Command::new(named.path("links/systress"));
+        command.args(line.split_whitespace()).current_dir(named.place.path());
+        command.stdin(Stdio::null()).output().expect("it starts")
+    };
+    let ran = run("-c stress.cfg -d 0");
+    assert_eq!(ran.status.code(), Some(0), "{}", text(&ran));
+    std::fs::write(named.path("out"), &ran.stdout).expect("written");
+    let mut python = Command::new("python3");
+    let python = python.args(["-c", SYSTRESS, "out"]).current_dir(named.place.path());
+    let Ok(read) = python.output() else { return };
+    let right = "1 True True True 20001 True\n3 True True True 20001 True\nTrue True True\n\
+                 [\"Statistics for timer_thread01 in 'timer_thread01.txt'\", \"Statistics for \
+                 timer_thread03 in 'timer_thread03.txt'\"] True\n";
+    assert_eq!(String::from_utf8_lossy(&read.stdout), right, "{}{}", text(&read), text(&ran));
+    assert!(String::from_utf8_lossy(&run("-V").stdout).starts_with("systress "));
+    assert_eq!(run("-c no-such.cfg").status.code(), Some(1));
+    assert_eq!(run("-x").status.code(), Some(1));
+}

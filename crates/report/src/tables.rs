@@ -17,6 +17,7 @@ pub mod hunt;
 pub mod intervals;
 pub mod lab;
 pub(crate) mod lab_figures;
+pub(crate) mod lab_work;
 pub mod notes;
 pub mod occupancy;
 pub mod percentiles;

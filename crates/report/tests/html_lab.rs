@@ -71,6 +71,7 @@ fn cell(axis: &str, value: &str, bundle: &Bundle, target: &str) -> CellDocument 
         runs: vec![run],
         verdict: None,
         series: figures.clone(),
+        work: Vec::new(),
     };
     let series = figures.into_iter().map(|figures| CellSeries {
         figures,

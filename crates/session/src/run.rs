@@ -25,6 +25,7 @@ mod series;
 mod state;
 mod wall_clock;
 pub mod watcher;
+mod work;
 
 pub use ending::FinishedRun;
 pub use entries::rows::{CpuRow, TopEntry};

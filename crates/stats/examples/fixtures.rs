@@ -218,14 +218,21 @@ fn phase(maker: &Maker, name: &str, index: i64, busy: f64, loads: Vec<LoadMeta>)
         started_monotonic: BEGIN + 4_000_000_000 * index,
         duration: Some(Nanos::from_secs(4)),
         loads,
-        cpu_load: Fact::Known(CpuLoad { all: shares(busy), cpus }),
+        cpu_load: Fact::Known(CpuLoad { all: shares(busy), cpus, switches: None }),
         ..PhaseMeta::new(name, maker.created + jiff::SignedDuration::from_secs(4 * index))
     }
 }
 
 fn load(name: &str, argv: &[&str]) -> LoadMeta {
     let argv = argv.iter().map(|word| word.to_string()).collect();
-    LoadMeta { name: name.into(), argv, cpus: (0..4).collect(), starts: 1, failures: 0 }
+    LoadMeta {
+        name: name.into(),
+        argv,
+        cpus: (0..4).collect(),
+        starts: 1,
+        failures: 0,
+        work: Fact::NotAsked,
+    }
 }
 
 /// Idle and loaded, two CPUs each, every requirement met.
@@ -356,6 +363,7 @@ fn hostile(directory: &Path, _: &Path) -> Made {
         cpus: CpuSet::new(),
         starts: u64::MAX,
         failures: u64::MAX,
+        work: Fact::NotAsked,
     };
     let mut main = phase(&maker, NAMES[1], 0, 1e300, vec![evil]);
     (main.duration, main.started_monotonic) = (Some(Nanos(i64::MAX)), i64::MIN);

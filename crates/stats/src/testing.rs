@@ -106,6 +106,7 @@ pub(crate) fn lab_of(axis: &str, values: &[(&str, Vec<i64>)]) -> LabDocument {
         runs: Vec::new(),
         verdict: None,
         series: vec![figures(*max)],
+        work: Vec::new(),
     };
     let cell = |(value, maxima): &(&str, Vec<i64>)| CellDocument {
         name: (*value).to_owned(),

@@ -58,7 +58,7 @@ pub(super) fn prepare(config: &MeasureConfig, plan: &SwitchPlan) -> Result<Prepa
         ))
     })?;
     let largest = plan.working_set.iter().map(|size| size.get() as usize).max().unwrap_or_default();
-    let shared_memory = SwitchMemory::new(tasks, largest)
+    let shared_memory = SwitchMemory::new(tasks, largest, plan.walk)
         .map_err(|why| needs(format!("memory for {tasks} working sets of {largest} B: {why}")))?;
     let scheduling = thread.scheduling;
     let places = places.into_iter().map(CpuSet::single).collect();

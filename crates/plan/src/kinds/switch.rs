@@ -50,6 +50,20 @@ words! {
     }
 }
 
+words! {
+    /// How a task goes through its working set, which decides what a switch takes from it.
+    Walk {
+        /// A word of each cache line is read and written: caches.
+        Lines = "lines",
+        /// One word of each page, in another line of each: the TLB.
+        Pages = "pages",
+        /// A branch by each byte, which is random and the task's own: the branch predictor.
+        Branches = "branches",
+        /// The same loop over bytes that are all alike: nothing to predict.
+        Straight = "straight",
+    }
+}
+
 parameters! {
     /// A ring of tasks, of which one runs at a time.
     SwitchPlan, SwitchSpec {
@@ -67,6 +81,11 @@ parameters! {
         /// What each task reads and writes between two switches; a series `ws-SIZE` for each where
         /// there are several.
         working_set: Vec<Bytes> = vec![Bytes(0)], list(1, 32, bytes(Bytes(0), Bytes::mib(16)));
+        /// How a task goes through its set: `lines` reads and writes each cache line; `pages` one
+        /// word of each page, which takes few lines and many entries of the TLB; `branches` takes
+        /// a branch by each byte, random and the task's own; `straight`, its control, is the same
+        /// loop over bytes that are all alike.
+        walk: Walk = Walk::Lines, word("a way to go through a working set");
         /// How long all tasks sleep after every 10ms.
         rest: Nanos = Nanos::from_millis(1), span(Nanos::ZERO, Nanos::SECOND);
     }

@@ -2,6 +2,7 @@
 
 mod cyclictest;
 mod options;
+mod systress;
 
 use crate::exit::{Ending, Exit, Failure};
 use crate::output;
@@ -14,15 +15,15 @@ use std::process::ExitCode;
 /// A tool's name, and what this program does by it with the words that follow.
 type NamedTool = (&'static str, fn(&[String]) -> ExitCode);
 
-const TOOLS: [NamedTool; 1] = [("cyclictest", cyclictest::serve)];
+const TOOLS: [NamedTool; 2] = [("cyclictest", cyclictest::serve), ("systress", systress::serve)];
 
 /// Make links by whose name punctual takes the options of another tool and prints its output
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  punctual names /opt/punctual/names\n  \
                         PATH=/opt/punctual/names:$PATH PUNCTUAL_BUNDLE=bundle cyclictest -S -p95 \
-                        -D10 -q\n\nThe tool: cyclictest (rt-tests 2.4). With PUNCTUAL_BUNDLE it \
-                        leaves a bundle there. Options that are not supported are refused as \
-                        unknown.")]
+                        -D10 -q\n\nThe tools: cyclictest (rt-tests 2.4) and systress. With \
+                        PUNCTUAL_BUNDLE they leave a bundle there. Options that are not supported \
+                        are refused as unknown.")]
 pub struct NamesArgs {
     /// The directory of the links; made if it is missing
     #[arg(value_name = "DIR")]

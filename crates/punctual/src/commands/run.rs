@@ -4,6 +4,7 @@ mod common;
 mod cyclictest;
 mod destinations;
 mod exclusion;
+pub mod systress;
 mod violation;
 
 use super::answer;
@@ -14,14 +15,12 @@ use crate::live;
 use crate::output::{self, colored};
 pub use common::{CalibrationArgs, CommonArgs, EngineArgs};
 pub use cyclictest::Cyclictest;
+use punctual_bundle::Bundle;
 use punctual_bundle::summary::Summary;
-use punctual_bundle::{Bundle, Series};
 use punctual_core::Nanos;
-use punctual_core::format::plain;
 use punctual_plan::overrides::{self, Override};
 use punctual_plan::text::quoted;
-use punctual_plan::{Plan, SystressFile, SystressFormat, TargetPlan, lab};
-use punctual_report::export::systress::{self, SystressLayout};
+use punctual_plan::{Plan, TargetPlan, lab};
 use punctual_report::{html, terminal};
 use punctual_session::continuing::Continuation;
 use punctual_session::end::Further;
@@ -296,67 +295,10 @@ fn write_beside(args: &CommonArgs, plan: &Plan, finished: &FinishedRun, outputs:
     let opened = Bundle::open(&finished.directory).map_err(Failure::failed);
     let Some(bundle) = outputs.add(opened) else { return };
     args.beside.write(&bundle, outputs);
-    let threads = systress_threads(plan, &bundle);
-    for thread in &threads {
-        outputs.add(thread.write(&bundle));
+    let closing = systress::write(plan, &bundle, outputs);
+    if let Some(text) = closing.filter(|_| !(args.quiet || args.json)) {
+        outputs.add(output::print(&format!("\n{text}")));
     }
-    if !(threads.is_empty() || args.quiet || args.json) {
-        outputs.add(output::print(&systress_closing(&threads, &bundle)));
-    }
-}
-
-/// The last lines of systress, for programs that read them: the last block of live figures, the
-/// path of each thread's statistics, and the total time.
-fn systress_closing(threads: &[SystressThread], bundle: &Bundle) -> String {
-    let rows: Vec<_> = threads.iter().map(|one| (one.file.index as usize, one.series)).collect();
-    let load = bundle.phases.last().and_then(|phase| phase.meta.cpu_load.known());
-    let files = threads.iter().map(|one| {
-        let (name, file) = (plain(&one.series.meta.name), shown(&one.file.path));
-        format!("Statistics for {name} in '{file}'\n")
-    });
-    let elapsed: i64 =
-        bundle.phases.iter().filter_map(|phase| phase.meta.duration).map(Nanos::ns).sum();
-    format!(
-        "\n{}\n{}Total elapsed time: {:.3} s\n",
-        systress::last_block(&rows, load),
-        files.collect::<String>(),
-        elapsed as f64 / 1e9
-    )
-}
-
-/// A thread for which systress would have left a file, in the current directory.
-struct SystressThread<'a> {
-    file: &'a SystressFile,
-    series: &'a Series,
-}
-
-impl SystressThread<'_> {
-    fn write(&self, bundle: &Bundle) -> Result<(), Failure> {
-        let layout = match self.file.format {
-            SystressFormat::Csv => SystressLayout::Csv,
-            SystressFormat::Txt => SystressLayout::Txt,
-        };
-        let (index, mut bytes) = (self.file.index as usize, Vec::new());
-        systress::write_series(index, self.series, bundle.timebase(), layout, &mut bytes)?;
-        output::write_to(Some(&self.file.path), &bytes)
-    }
-}
-
-fn systress_threads<'a>(plan: &'a Plan, bundle: &'a Bundle) -> Vec<SystressThread<'a>> {
-    let mut threads = Vec::new();
-    for (planned, measured) in plan.phases.iter().zip(&bundle.phases) {
-        let wanted = planned
-            .measures
-            .iter()
-            .flat_map(|m| m.threads.iter().map(move |t| (t, m.systress.as_ref())));
-        for (thread, file) in wanted {
-            let series = measured.series.iter().find(|series| series.meta.name == thread.name);
-            threads.extend(
-                Option::zip(file, series).map(|(file, series)| SystressThread { file, series }),
-            );
-        }
-    }
-    threads
 }
 
 /// A key and its value, written as KEY=VALUE.

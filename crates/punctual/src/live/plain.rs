@@ -35,6 +35,24 @@ fn title(snapshot: &Snapshot) -> String {
     text
 }
 
+/// The figures of each series.
+pub fn figures(snapshot: &Snapshot) -> Vec<LiveFigures> {
+    let live = snapshot.phase.live();
+    let figures = live.iter().enumerate().map(|(index, series)| {
+        let data = &series.state.data;
+        LiveFigures {
+            index,
+            tid: series.meta.tid.unwrap_or_default(),
+            samples: data.count(),
+            min: data.min,
+            max: data.max,
+            current: series.recent.map(|recent| recent.last),
+            mean: data.mean(),
+        }
+    });
+    figures.collect()
+}
+
 impl RunWatcher for PlainLines {
     fn refresh(&mut self, snapshot: &Snapshot) {
         let new_phase = self.phase != Some(snapshot.phase_number);
@@ -46,17 +64,7 @@ impl RunWatcher for PlainLines {
         if new_phase {
             text += &(live_header() + "\n");
         }
-        for (index, series) in snapshot.phase.live().iter().enumerate() {
-            let data = &series.state.data;
-            let figures = LiveFigures {
-                index,
-                tid: series.meta.tid.unwrap_or_default(),
-                samples: data.count(),
-                min: data.min,
-                max: data.max,
-                current: series.recent.map(|recent| recent.last),
-                mean: data.mean(),
-            };
+        for (series, figures) in snapshot.phase.live().iter().zip(figures(snapshot)) {
             text += &(live_line(&figures, &series.meta.name) + "\n");
         }
         // The run continues after the reader closed the pipe.

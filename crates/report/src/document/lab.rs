@@ -3,13 +3,13 @@
 
 use super::{Document, Item, Mark, Section, Title};
 use crate::format::{clipped, counted};
-use crate::html::lab::heat;
+use crate::html::lab::{heat, work};
 use crate::html::plot::Plot;
 use crate::html::text::instant;
 use crate::html::{self, HtmlError};
 use crate::sentence::lab as words;
 use crate::tables::lab::{effects, judgements, worst};
-use crate::tables::{Face, Tone, lab_figures};
+use crate::tables::{Face, Tone, lab_figures, lab_work};
 use punctual_bundle::Bundle;
 use punctual_bundle::lab::{AxisDocument, CellDocument, LabDocument};
 use punctual_bundle::summary::VerdictWord;
@@ -52,6 +52,7 @@ pub fn lab(lab: &LabDocument, directory: &str, pages: &[Option<String>]) -> Docu
              seed). Where the single pairs lie far apart, the effect depends on the other axes.",
         );
     });
+    price(&mut document, lab);
     judged(&mut document, lab);
     document.only(Face::Page, |document| {
         document.table(Title::Heading, lab_figures::seeds(lab, directory));
@@ -168,6 +169,14 @@ fn figures(document: &mut Document, lab: &LabDocument) {
              trend, that is, which figure is larger and by what factor.",
         );
     }
+}
+
+/// What the loads did, and what each value of an axis costs of it.
+fn price(document: &mut Document, lab: &LabDocument) {
+    document.table(Title::Heading, lab_work::cells(lab));
+    document.only(Face::Page, |document| document.plots(work::plots(lab)));
+    document.table(Title::Heading, lab_work::price(lab));
+    document.texts(Tone::Plain, lab_work::knee(lab));
 }
 
 /// The claims of publications, and the margins of equivalence.

@@ -6,10 +6,11 @@
 //! `index 1`, ….
 
 use super::{Exporter, Writer, full_name, micros};
+use crate::terminal::LiveFigures;
 use punctual_bundle::load::CpuLoad;
 use punctual_bundle::state::SeriesState;
 use punctual_bundle::{Bundle, Series, SeriesMeta, Timebase};
-use punctual_core::{Nanos, Sample};
+use punctual_core::Nanos;
 use std::io::{self, Write};
 
 pub(super) const TXT: Exporter = Exporter {
@@ -58,26 +59,23 @@ pub fn file_name(index: usize, layout: SystressLayout) -> String {
     format!("timer_thread{index:02}.{ending}")
 }
 
-/// The last block that systress shows while it runs: a line for each thread with its index, in
-/// whole µs, and the load of the CPUs over the whole phase if it was measured.
-pub fn last_block(threads: &[(usize, &Series)], load: Option<&CpuLoad>) -> String {
+/// The block that systress shows at each refresh: a line for each thread, in whole µs, and the load
+/// of each CPU and of all if it is measured.
+pub fn block(threads: &[LiveFigures], load: Option<&CpuLoad>) -> String {
     const LIVE: [&str; 7] = ["Index", "TID", "Samples", "L_min", "L_max", "L_cur", "L_avg"];
     let line = |cells: [String; 7]| {
         cells.iter().map(|cell| format!(" {cell:>10}")).collect::<String>() + "\n"
     };
     let mut text = line(LIVE.map(str::to_owned));
-    for (index, series) in threads {
-        let data = &series.state.data;
-        let last = series.log().ok().and_then(|log| log.samples.last().map(Sample::latency));
-        let mean = data.mean().map(|ns| Nanos(ns.round() as i64));
+    for of in threads {
         text += &line([
-            index.to_string(),
-            cell(series.meta.tid.map(|tid| tid.to_string())),
-            data.count().to_string(),
-            whole(data.min),
-            whole(data.max),
-            whole(last),
-            whole(mean),
+            of.index.to_string(),
+            cell(Some(of.tid).filter(|tid| *tid > 0).map(|tid| tid.to_string())),
+            of.samples.to_string(),
+            whole(of.min),
+            whole(of.max),
+            whole(of.current),
+            whole(of.mean.map(|ns| Nanos(ns.round() as i64))),
         ]);
     }
     if let Some(load) = load {

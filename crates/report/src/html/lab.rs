@@ -5,6 +5,7 @@
 
 mod curves;
 pub(crate) mod heat;
+pub(crate) mod work;
 
 use super::curve::Curve;
 use super::drawing::{self, PlotDrawing};

@@ -4,9 +4,10 @@ use super::gather::PageSeries;
 use super::table::{Cell, Column, Table};
 use super::text::{clip, name};
 use super::{ReportInput, text};
-use crate::format::percent;
+use crate::format::{counted, percent};
+use crate::tables::lab_work::rate;
 use punctual_bundle::PhaseMeta;
-use punctual_bundle::load::Shares;
+use punctual_bundle::load::{LoadWork, Shares};
 use punctual_core::Fact;
 use std::collections::BTreeSet;
 
@@ -79,9 +80,15 @@ fn shares(shares: &Shares) -> Cell {
     }
 }
 
+/// `pipe 236,903 (2 runs)`
+fn work(of: &LoadWork) -> String {
+    let rate = of.per_second().map_or("?".to_owned(), rate);
+    format!("{} {rate} ({})", name(&of.what), counted(of.runs, "run"))
+}
+
 /// The commands that ran as loads; `None` if there were none.
 pub fn commands(inputs: &[ReportInput<'_>], content: &PageSeries<'_>) -> Option<Table> {
-    let columns = vec![
+    let mut columns = vec![
         Column::text("Load"),
         Column::text("Phase"),
         Column::text("Command"),
@@ -89,13 +96,18 @@ pub fn commands(inputs: &[ReportInput<'_>], content: &PageSeries<'_>) -> Option<
         Column::figures("Starts").meaning("number of starts"),
         Column::figures("Failures").meaning("how often it exited with a failure"),
     ];
+    let counts =
+        phases(inputs).flat_map(|phase| &phase.loads).any(|load| !load.work.is_not_asked());
+    if counts {
+        columns.push(Column::text("Work a second"));
+    }
     let all = || {
         phases(inputs)
             .zip(&content.groups)
             .flat_map(|(phase, group)| phase.loads.iter().map(move |load| (group, load)))
     };
     let row = |(group, load): (&super::gather::PhaseGroup, &punctual_bundle::meta::LoadMeta)| {
-        vec![
+        let mut row = vec![
             Cell::text(name(&load.name)),
             Cell::text(&group.name),
             Cell {
@@ -111,7 +123,13 @@ pub fn commands(inputs: &[ReportInput<'_>], content: &PageSeries<'_>) -> Option<
                 class: if load.failures > 0 { "alert" } else { "" },
                 ..Cell::count(load.failures)
             },
-        ]
+        ];
+        row.extend(counts.then(|| match &load.work {
+            Fact::Known(all) => Cell::text(all.iter().map(work).collect::<Vec<_>>().join(", ")),
+            Fact::Unavailable(why) => Cell::missing("not known").sub(name(why)),
+            Fact::NotAsked => Cell::missing("not asked"),
+        }));
+        row
     };
     let more = all().count().saturating_sub(MAX_ROWS);
     let more = if more > 0 { format!(" {more} more are not shown.") } else { String::new() };

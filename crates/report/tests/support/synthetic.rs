@@ -151,6 +151,7 @@ fn phase(writer: &BundleWriter, recipe: &Recipe, number: usize, name: &str, load
         cpus: CpuSet::single(0),
         starts: 3,
         failures: 0,
+        work: Fact::NotAsked,
     };
     let meta = PhaseMeta {
         started_monotonic: start,
@@ -159,6 +160,7 @@ fn phase(writer: &BundleWriter, recipe: &Recipe, number: usize, name: &str, load
         cpu_load: Fact::Known(CpuLoad {
             all: shares(0),
             cpus: (0..recipe.cpus).map(|k| (k, shares(k))).collect(),
+            switches: None,
         }),
         ..PhaseMeta::new(name, "2026-11-21T08:59:12Z".parse().unwrap())
     };

@@ -178,8 +178,14 @@ fn on_exit(what: plan::OnExit) -> LoadExitAction {
     }
 }
 
-/// A load for the guard; `joins` is the cgroup file of its partition, `seed` the experiment's.
-pub fn load(load: &plan::LoadPlan, joins: Option<PathBuf>, seed: u64) -> LoadSpec {
+/// A load for the guard; `joins` is the cgroup file of its partition, `seed` the experiment's,
+/// `errors` the file of its standard error where the plan names none.
+pub fn load(
+    load: &plan::LoadPlan,
+    joins: Option<PathBuf>,
+    seed: u64,
+    errors: Option<PathBuf>,
+) -> LoadSpec {
     let asked = scheduling(load.scheduling);
     LoadSpec {
         name: load.name.clone(),
@@ -192,7 +198,7 @@ pub fn load(load: &plan::LoadPlan, joins: Option<PathBuf>, seed: u64) -> LoadSpe
         priority: asked.priority,
         nice: asked.nice,
         stdout: file_of(&load.stdout),
-        stderr: file_of(&load.stderr),
+        stderr: file_of(&load.stderr).or(errors),
         on_success: on_exit(load.on_success),
         on_failure: on_exit(load.on_failure),
         start_delay: load.start_delay,
@@ -249,5 +255,7 @@ pub fn cpu_load(earlier: &CpuTimes, now: &CpuTimes) -> Option<CpuLoad> {
     all.map(|all| CpuLoad {
         all: shares(all),
         cpus: each.into_iter().map(|(cpu, s)| (cpu, shares(s))).collect(),
+        switches: Option::zip(now.switches, earlier.switches)
+            .and_then(|(now, earlier)| now.checked_sub(earlier)),
     })
 }

@@ -22,6 +22,7 @@ use super::series::{self, SeriesRun};
 use super::state::Run;
 use super::wall_clock::WallClock;
 use super::watcher::{RunWatcher, Snapshot};
+use super::work;
 use crate::cycles;
 use crate::engine::{Begun, Engine, Schedule, SystemClock};
 use punctual_bundle::lines;
@@ -41,6 +42,7 @@ use punctual_plan::limits::MAX_SEED_DELAY;
 use punctual_plan::{MeasurePlan, PhasePlan, Temperature, Workload};
 use punctual_sys::pace::{self, SampleTimes};
 use punctual_sys::{attributes, clock};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -139,6 +141,7 @@ fn begin(phase: &PhasePlan, is_program: bool) -> PhaseMeta {
         cpus: load.cpus.clone(),
         starts: 0,
         failures: 0,
+        work: Fact::NotAsked,
     });
     PhaseMeta {
         started_monotonic: clock::monotonic().ns(),
@@ -355,12 +358,16 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
     /// Starts the loads; those without a delay are running, or were refused, when this returns.
     /// Returns an outcome if one of them has ended the run already.
     fn start_loads(&mut self, current: &mut PhaseRun) -> PhaseStep {
+        let errors: Vec<Option<PathBuf>> = (self.phase.loads.iter().enumerate())
+            .map(|(number, load)| work::is_counted(load).then(|| self.work_file(number)))
+            .collect();
         let Some(guard) = self.run.guard.as_mut() else { return Ok(None) };
-        for (number, load) in self.phase.loads.iter().enumerate() {
+        for ((number, load), errors) in self.phase.loads.iter().enumerate().zip(errors) {
             let joins =
                 self.run.partition.as_ref().and_then(|partition| partition.entrance(&load.cpus));
+            let seed = self.run.plan.seed_or_default();
             guard
-                .start_load(number, &mapping::load(load, joins, self.run.plan.seed_or_default()))
+                .start_load(number, &mapping::load(load, joins, seed, errors))
                 .map_err(|why| why.to_string())?;
         }
         let until = clock::monotonic() + LOAD_START;
@@ -371,6 +378,11 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
             }
         }
         Ok(None)
+    }
+
+    /// What a load prints of its work, until the phase ends.
+    fn work_file(&self, load: usize) -> PathBuf {
+        self.run.writer.directory().join(format!("load-{:03}-{load:02}.err", self.index))
     }
 
     fn waits_for_loads(&self) -> bool {
@@ -597,8 +609,12 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
             (None, _) => Fact::NotAsked,
             (_, Err(why)) => Fact::Unavailable(why.to_string()),
         };
-        for (load, tally) in current.meta.loads.iter_mut().zip(&self.tallies) {
+        for (number, (load, tally)) in current.meta.loads.iter_mut().zip(&self.tallies).enumerate()
+        {
             (load.starts, load.failures) = (tally.starts, tally.failures);
+            if work::is_counted(&self.phase.loads[number]) {
+                load.work = work::take(&self.work_file(number));
+            }
         }
         self.list_measures(current);
         for program in &current.programs {

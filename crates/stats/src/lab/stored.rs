@@ -1,6 +1,7 @@
 //! A lab from its runs, without the file that describes it.
 
 use super::cell::{CellResults, SeedRuns, cell};
+use super::work::work;
 use punctual_bundle::lab::{
     CellDocument, CellState, LabDocument, RunDocument, SCHEMA, SeedDocument, VIRTUAL_MACHINE,
 };
@@ -84,6 +85,7 @@ fn document(name: &str, runs: Vec<&StoredCell<'_>>) -> CellDocument {
         runs: runs.iter().map(run).collect(),
         verdict: VerdictWord::gravest(runs.iter().filter_map(|run| run.verdict)),
         series,
+        work: work(runs[0].bundle),
     });
     let time = Timebase::together(runs.iter().map(|run| run.bundle.timebase()));
     CellDocument {

@@ -14,7 +14,7 @@ use punctual_core::{Nanos, hex};
 use punctual_plan::lab::{Lab, PublishedTable};
 use punctual_session::exit::Failure;
 use punctual_stats::divergence::first_divergence;
-use punctual_stats::lab::{CellResults, SeedRuns, cell as measured, requiring};
+use punctual_stats::lab::{CellResults, SeedRuns, cell as measured, requiring, work};
 use punctual_stats::summarize;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
@@ -160,6 +160,7 @@ fn cell(
             runs: opened.iter().map(|(run, _)| run.clone()).collect(),
             verdict: None,
             series: Vec::new(),
+            work: Vec::new(),
         });
         if let Some((_, Some(bundle))) = opened.into_iter().next() {
             firsts.push((seed, bundle));
@@ -171,8 +172,9 @@ fn cell(
         .map(|(seed, bundle)| SeedRuns { seed: planned.seeds[*seed], bundle })
         .collect();
     let CellResults { series, seeds: figures, worst: worst_of, verdict } = measured(&runs);
-    for ((seed, _), (figures, verdict)) in firsts.iter().zip(figures) {
+    for ((seed, bundle), (figures, verdict)) in firsts.iter().zip(figures) {
         seeds[*seed].series = figures;
+        seeds[*seed].work = work(bundle);
         seeds[*seed].verdict = verdict;
     }
     let runs = || seeds.iter().flat_map(|seed| &seed.runs);

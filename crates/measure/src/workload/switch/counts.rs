@@ -7,7 +7,8 @@ use crate::workload::clock_cost;
 use crate::workload::measurement_loop::Monotonic;
 use punctual_core::PerfEvent;
 use punctual_core::{
-    Cell, Column, CpuSet, Fact, Figure, Finding, Notes, Severity, Table, Tolerance, Validation,
+    Bytes, Cell, Column, CpuSet, Fact, Figure, Finding, Notes, Severity, Table, Tolerance,
+    Validation,
 };
 use punctual_record::perf::{PerfCounter, Whom};
 use std::io;
@@ -110,6 +111,7 @@ pub fn notes(leader: &mut Leader) -> Notes {
     notes.validations.push(segment.validation());
     notes.tables.push(segment.table);
     notes.tables.extend(working_sets(&leader.lanes, reading));
+    notes.figures.extend(indirect_costs(&leader.lanes, reading));
     if leader.book.strays > 0 {
         let title = "times that a task got the CPU when it was not its turn";
         notes.figures.push(Figure::new("strays", title, leader.book.strays as f64, "count"));
@@ -305,6 +307,22 @@ fn segment(leader: &mut Leader) -> SwitchSegment {
         .filter(|_| one_cpu)
         .map(|(all, every)| every.saturating_sub(*all));
     SwitchSegment { hand_overs, strays, all: Fact::from(all), others, one_cpu, table }
+}
+
+/// The indirect cost of each working set, with its interval, whether it is resolved or not.
+fn indirect_costs(lanes: &[SizeLane], clock: i64) -> Vec<Figure> {
+    let figure = |lane: &SizeLane| {
+        let cost = walks::indirect(&lane.walks, clock).filter(|_| lane.size > 0)?;
+        let size = Bytes(lane.size as u64);
+        let name = match lanes.len() {
+            1 => "indirect".to_owned(),
+            _ => format!("indirect-{size}"),
+        };
+        let title = format!("what a switch adds to a walk through {size} (median)");
+        let figure = Figure::new(&name, title, cost.indirect as f64, "ns");
+        Some(figure.within(cost.least as f64, cost.most as f64).of(lane.walks.len() as u64))
+    };
+    lanes.iter().filter_map(figure).collect()
 }
 
 /// Direct and indirect cost by size of the working set, if there is any.

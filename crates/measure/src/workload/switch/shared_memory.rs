@@ -1,9 +1,13 @@
 //! The memory shared by all tasks of a ring, threads or processes: the turn, the times of arrival
 //! and departure of each, and the working sets.
 
+use punctual_plan::kinds::Walk;
 use punctual_sys::mapping::Mapping;
 use punctual_sys::usage::Usage;
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use std::io;
+use std::ptr::NonNull;
 use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU32, AtomicU64, Ordering};
 
 /// The work of a task in its turn.
@@ -90,6 +94,7 @@ pub struct SwitchMemory {
     memory: Mapping,
     tasks: usize,
     largest: usize,
+    walk: Walk,
 }
 
 const HEAD: usize = size_of::<SwitchHead>();
@@ -99,9 +104,19 @@ const PAGE: usize = 4096;
 /// A cache line of most processors.
 const LINE: usize = 64;
 
+/// The two ways of a branch: calls, so that no compiler makes a conditional move of them.
+#[inline(never)]
+fn even(sum: u64) -> u64 {
+    std::hint::black_box(sum).wrapping_add(1)
+}
+#[inline(never)]
+fn odd(sum: u64) -> u64 {
+    std::hint::black_box(sum).rotate_left(1)
+}
+
 impl SwitchMemory {
     /// Memory for this many tasks with working sets of at most `size` bytes.
-    pub fn new(tasks: usize, largest: usize) -> io::Result<SwitchMemory> {
+    pub fn new(tasks: usize, largest: usize, walk: Walk) -> io::Result<SwitchMemory> {
         let too_large = || io::Error::from(io::ErrorKind::OutOfMemory);
         let largest = largest.checked_next_multiple_of(PAGE).ok_or_else(too_large)?;
         let control = (HEAD + TURN + SLOT * tasks).next_multiple_of(PAGE);
@@ -109,7 +124,7 @@ impl SwitchMemory {
             .checked_mul(tasks)
             .and_then(|sets| sets.checked_add(control))
             .ok_or_else(too_large)?;
-        Ok(SwitchMemory { memory: Mapping::anonymous(length)?, tasks, largest })
+        Ok(SwitchMemory { memory: Mapping::anonymous(length)?, tasks, largest, walk })
     }
 
     fn head(&self) -> &SwitchHead {
@@ -186,22 +201,44 @@ impl SwitchMemory {
         self.head().parking.store(parking.into(), Ordering::Release);
     }
 
-    fn go_through(&self, task: usize, bytes: usize) {
+    /// The beginning of a task's working set, which no other task touches.
+    fn set(&self, task: usize) -> NonNull<u8> {
         // SAFETY: the working sets follow the control part, page by page; the index is one of them.
-        let set = unsafe {
+        unsafe {
             self.memory
                 .start()
                 .add(self.memory.length() - self.largest * (self.tasks - task % self.tasks))
-        };
-        for at in (0..bytes.min(self.largest)).step_by(LINE) {
+        }
+    }
+
+    fn go_through(&self, task: usize, bytes: usize) {
+        let (set, bytes) = (self.set(task), bytes.min(self.largest));
+        let change = |at: usize| {
             // SAFETY: within the task's own working set, aligned, and touched by no other task.
             unsafe {
                 let word = set.add(at).cast::<u64>().as_ptr();
                 word.write_volatile(word.read_volatile().wrapping_add(1));
             }
+        };
+        match self.walk {
+            Walk::Lines => (0..bytes).step_by(LINE).for_each(change),
+            // Another line of each page: lines at one place of all pages share few sets of a cache.
+            Walk::Pages => {
+                (0..bytes / PAGE)
+                    .for_each(|page| change(page * PAGE + page % (PAGE / LINE) * LINE));
+            }
+            Walk::Branches | Walk::Straight => {
+                let mut sum = task as u64;
+                for at in 0..bytes {
+                    // SAFETY: within the task's own working set.
+                    let byte = unsafe { set.add(at).as_ptr().read_volatile() };
+                    sum = if byte & 1 == 0 { even(sum) } else { odd(sum) };
+                }
+                std::hint::black_box(sum);
+            }
         }
     }
-    /// Reads and writes a word of every line of the task's working set, in its current size.
+    /// Goes through the task's working set, in its current size.
     #[inline(always)]
     pub fn work(&self, task: usize) {
         let bytes = self.head().size.load(Ordering::Acquire) as usize;
@@ -209,8 +246,45 @@ impl SwitchMemory {
             self.go_through(task, bytes);
         }
     }
-    /// The same with the whole of it: all its pages are resident from now on.
+    /// Makes all pages of the set resident, and fills it with what its branches depend on.
     pub fn touch(&self, task: usize) {
-        self.go_through(task, self.largest);
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(task as u64);
+        for at in (0..self.largest).step_by(size_of::<u64>()) {
+            let word = if self.walk == Walk::Branches { random.next_u64() } else { 0 };
+            // SAFETY: within the task's own working set, aligned, and touched by no other task.
+            unsafe { self.set(task).add(at).cast::<u64>().as_ptr().write_volatile(word) };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The words of a set that a walk changes.
+    fn changed(walk: Walk) -> Vec<usize> {
+        let memory = SwitchMemory::new(2, 16 * PAGE, walk).unwrap();
+        (0..2).for_each(|task| memory.touch(task));
+        let words = |task: usize| -> Vec<u64> {
+            // SAFETY: within the set.
+            let read =
+                |k| unsafe { memory.set(task).cast::<u64>().add(k).as_ptr().read_volatile() };
+            (0..16 * PAGE / 8).map(read).collect()
+        };
+        let (before, other) = (words(1), words(0));
+        memory.set_size(16 * PAGE);
+        memory.work(1);
+        assert_eq!(words(0), other, "{walk:?}: only its own");
+        let after = words(1);
+        (0..before.len()).filter(|k| before[*k] != after[*k]).map(|k| k * 8).collect()
+    }
+
+    #[test]
+    fn a_walk_changes_every_line_or_one_line_of_each_page_or_nothing() {
+        let lines: Vec<usize> = (0..16 * PAGE / LINE).map(|k| k * LINE).collect();
+        assert_eq!(changed(Walk::Lines), lines);
+        let pages: Vec<usize> = (0..16).map(|k| k * PAGE + k * LINE).collect();
+        assert_eq!(changed(Walk::Pages), pages);
+        assert!(changed(Walk::Branches).is_empty() && changed(Walk::Straight).is_empty());
     }
 }

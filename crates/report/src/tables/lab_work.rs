@@ -1,0 +1,119 @@
+//! What loads did in the cells of a lab, beside the latencies: the price of each value of an axis.
+
+use super::lab_figures::{ROWS, cell_place};
+use super::{Cell, Column, Table};
+use crate::format::{count, plain};
+use crate::sentence::lab as words;
+use punctual_bundle::lab::{CellDocument, LabDocument};
+use punctual_stats::lab::{Throughput, knees, of_cell, prices, throughputs, value};
+
+/// Series whose worst latencies are beside the work.
+pub(crate) const SERIES: usize = 3;
+
+/// The load with its stressor, or the counter.
+pub(crate) fn what(lab: &LabDocument, of: &Throughput) -> String {
+    let phases = throughputs(lab).iter().any(|other| other.phase != of.phase);
+    let name = match of.load.is_empty() || of.load == of.what {
+        true => of.what.clone(),
+        false => format!("{} ({})", of.what, of.load),
+    };
+    plain(&if phases { format!("{name}, {}", of.phase) } else { name })
+}
+
+/// Units a second.
+pub(crate) fn rate(per_second: f64) -> String {
+    match per_second {
+        small if small < 1_000.0 => format!("{small:.1}"),
+        large => count(large.round() as u64),
+    }
+}
+
+/// The work of each cell, with the maxima of its first series.
+pub(crate) fn cells(lab: &LabDocument) -> Table {
+    let shown: Vec<(String, String)> = lab.series().into_iter().take(SERIES).collect();
+    let mut columns = vec![
+        Column::text("cell", 0).at_most(28),
+        Column::text("work", 0).at_most(32),
+        Column::figures("a second", 0),
+        Column::figures("of first", 1).meaning("relative to the first cell that has it"),
+        Column::figures("runs", 4).meaning("of the load, that ended by themselves"),
+    ];
+    columns.extend(shown.iter().map(|(_, series)| Column::figures(format!("max {series}"), 2)));
+    let mut rows = Vec::new();
+    for of in throughputs(lab) {
+        let mut first = None;
+        for (number, cell) in lab.cells.iter().enumerate() {
+            let Some((work, own)) =
+                of_cell(cell, &of).and_then(|w| Some((w.clone(), w.per_second()?)))
+            else {
+                continue;
+            };
+            let first = *first.get_or_insert(own);
+            let mut row = vec![
+                Cell { link: cell_place(number), ..Cell::name(&cell.name) },
+                Cell::name(what(lab, &of)),
+                Cell::figure(own, rate(own)),
+                Cell::figure(own / first, words::times(own / first)),
+                Cell::count(work.runs),
+            ];
+            row.extend(shown.iter().map(|series| {
+                let max = figure(cell, series, "max");
+                max.map_or_else(|| Cell::absent("–"), |ns| Cell::time(ns as i64))
+            }));
+            rows.push(row);
+        }
+    }
+    Table::new("what the loads did in each cell", columns).rows(rows).sortable().shown(40, ROWS)
+}
+
+/// A figure of a series of a cell, in ns.
+pub(crate) fn figure(cell: &CellDocument, series: &(String, String), metric: &str) -> Option<f64> {
+    let same = |one: &&punctual_bundle::lab::CellSeries| {
+        (&one.figures.phase, &one.figures.series) == (&series.0, &series.1)
+    };
+    value(&cell.series.iter().find(same)?.figures, metric).map(|ns| ns as f64)
+}
+
+/// The work with each value of each axis, over that with its first value.
+pub(crate) fn price(lab: &LabDocument) -> Table {
+    let columns = vec![
+        Column::text("value", 0).at_most(32),
+        Column::text("against", 0).at_most(24),
+        Column::text("work", 0).at_most(32),
+        Column::figures("ratio", 0),
+        Column::figures("95 % interval", 0),
+        Column::figures("pairs", 3).meaning("pairs of cells × seeds"),
+        Column::text("work a second", 0),
+    ];
+    let rows = prices(lab).into_iter().map(|price| {
+        let c = &price.contrast;
+        let pairs = format!("{} × {}", c.pairs, c.seeds / c.pairs.max(1));
+        vec![
+            Cell::name(format!("{} {}", price.axis, price.value)),
+            Cell::name(&price.against),
+            Cell::name(what(lab, &price.of)),
+            Cell::figure(c.ratio, words::times(c.ratio)),
+            Cell::text(words::interval(c)),
+            Cell::figure(c.seeds as f64, pairs),
+            Cell::text(words::describe_significance(c)),
+        ]
+    });
+    Table::new("price of each axis: work with it, over that with its first value", columns)
+        .rows(rows)
+        .sortable()
+        .shown(24, ROWS)
+}
+
+/// A sentence for each axis of numbers and each load.
+pub(crate) fn knee(lab: &LabDocument) -> Vec<String> {
+    let sentence = |(axis, of, knee): (String, Throughput, Option<String>)| {
+        let (axis, what) = (plain(&axis), what(lab, &of));
+        match knee {
+            Some(value) => {
+                format!("{what} grows until {axis} is {}, and not beyond", plain(&value))
+            }
+            None => format!("{what} has no knee along {axis} that these cells show"),
+        }
+    };
+    knees(lab).into_iter().map(sentence).collect()
+}
