@@ -14,14 +14,14 @@ const MOST: u64 = 16 << 20;
 const STRESSORS: usize = 64;
 
 /// Whether a load counts its work: a stress-ng that prints it, and whose errors nobody asked for.
-pub fn is_counted(load: &LoadPlan) -> bool {
+pub(super) fn is_counted(load: &LoadPlan) -> bool {
     let is_it = load.program.file_name().is_some_and(|name| name == "stress-ng");
     let prints = load.argv.iter().any(|word| word.starts_with("--metrics"));
     is_it && prints && load.stderr == LoadOutput::Null
 }
 
 /// What is in this file, which is then removed.
-pub fn take(file: &Path) -> Fact<Vec<LoadWork>> {
+pub(super) fn take(file: &Path) -> Fact<Vec<LoadWork>> {
     let text = read(file);
     let _ = fs::remove_file(file);
     match text.map(|text| parse(&text)) {
