@@ -19,6 +19,9 @@ pub struct PhaseEvidence {
     /// The partition; not asked if the experiment has none.
     #[serde(default, skip_serializing_if = "Fact::is_not_asked")]
     pub isolation: Fact<IsolationEvidence>,
+    /// The settings of all CPUs that the experiment fixes; not asked if it fixes none.
+    #[serde(default, skip_serializing_if = "Fact::is_not_asked")]
+    pub settings: Fact<SettingsEvidence>,
     /// The loads, in the order of the experiment.
     pub loads: Vec<LoadEvidence>,
     /// The programs whose cycles were measured.
@@ -154,6 +157,15 @@ pub struct IsolationEvidence {
     /// The properties not in force when the phase began.
     pub missing_before: Vec<String>,
     /// The properties not in force when it ended.
+    pub missing_after: Vec<String>,
+}
+
+/// The settings that the experiment fixes (`governor`, `frequency`, `smt`).
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+pub struct SettingsEvidence {
+    /// Those not in force when the phase began.
+    pub missing_before: Vec<String>,
+    /// Those not in force when it ended.
     pub missing_after: Vec<String>,
 }
 

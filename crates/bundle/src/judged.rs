@@ -59,6 +59,8 @@ pub enum ProofWord {
     Clock,
     /// The partition was in force as requested.
     Isolation,
+    /// The fixed settings of the CPUs were in force.
+    Settings,
     /// A load was present and worked.
     Load,
     Others,
@@ -80,6 +82,7 @@ impl ProofWord {
             ProofWord::Memory => "memory",
             ProofWord::Clock => "clock",
             ProofWord::Isolation => "isolation",
+            ProofWord::Settings => "settings",
             ProofWord::Load => "load",
             ProofWord::Others => "others",
             ProofWord::Samples => "samples",

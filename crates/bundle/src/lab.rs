@@ -226,12 +226,12 @@ pub struct SeedDocument {
     pub runs: Vec<RunDocument>,
     pub verdict: Option<VerdictWord>,
     pub series: Vec<SeriesFigures>,
-    /// What its loads did, and the kernel's context switches meanwhile; empty if no load counts.
+    /// The work of its loads, and the kernel's context switches meanwhile; empty if no load counts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub work: Vec<WorkFigures>,
 }
 
-/// What a load did in a run of a cell.
+/// The work of a load in a run of a cell.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct WorkFigures {
     /// Its phase in the experiment.

@@ -24,7 +24,7 @@ pub struct CpuLoad {
     pub switches: Option<u64>,
 }
 
-/// What a load did in a phase, as it counts itself, or the kernel counts for all.
+/// The work of a load in a phase, as it counts itself, or the kernel counts for all.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct LoadWork {
     /// The stressor, or the counter.

@@ -119,7 +119,7 @@ pub struct LoadMeta {
     /// The number of failures without being stopped.
     #[serde(default)]
     pub failures: u64,
-    /// What it did, of a stress-ng with `--metrics` whose runs end by themselves.
+    /// Its work, of a stress-ng with `--metrics` whose runs end by themselves.
     #[serde(default, skip_serializing_if = "Fact::is_not_asked")]
     pub work: Fact<Vec<LoadWork>>,
 }

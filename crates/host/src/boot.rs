@@ -27,6 +27,7 @@ pub use files::{BootFiles, run};
 pub use words::{MARK, Trial};
 
 use crate::files::{FileError, Files};
+use kept::Revert;
 use serde::{Deserialize, Serialize};
 
 /// Why a boot was not changed.
@@ -63,9 +64,14 @@ pub enum Loader {
     /// The firmware of a Raspberry Pi, with config.txt in this directory. `tryboot`: it can read
     /// tryboot.txt once instead.
     RaspberryPi { directory: String, tryboot: bool },
-    /// U-Boot that runs boot.scr of this file system (FAT) before it reads this extlinux.conf,
-    /// named from that file system's root.
-    UBoot { directory: String, configuration: String },
+    /// U-Boot that runs boot.scr of this file system before it reads this extlinux.conf, named from
+    /// that file system's root. `environment`: a variable requests the trial, else a file on FAT.
+    UBoot {
+        directory: String,
+        configuration: String,
+        #[serde(default)]
+        environment: bool,
+    },
     /// None of these: the running kernel starts another one, and no file changes. `cmdline` is the
     /// command line of the usual boot, `release` its kernel.
     Kexec { cmdline: String, release: String },
@@ -99,10 +105,13 @@ impl Loader {
         }
     }
 
-    /// The files that a trial writes, and settings that it changes, each with its purpose.
-    pub fn purposes(&self) -> Vec<(String, &'static str)> {
-        let inside = |directory: &str, names: &[(&str, &'static str)]| {
-            names.iter().map(|(name, what)| (format!("/{directory}/{name}"), *what)).collect()
+    /// The files that a trial writes, relative to the root: how each is reverted, and its purpose.
+    fn files(&self) -> Vec<(String, Revert, &'static str)> {
+        let inside = |directory: &str, names: &[(&str, Revert, &'static str)]| {
+            let one = |(name, how, what): &(&str, Revert, &'static str)| {
+                (format!("{directory}/{name}"), *how, *what)
+            };
+            names.iter().map(one).collect()
         };
         match self {
             Loader::Grub { directory, .. } => inside(
@@ -110,45 +119,70 @@ impl Loader {
                 &[
                     (
                         "custom.cfg",
+                        Revert::GrubCustom,
                         "an entry `punctual-once`: the one that was booted, with the parameters \
                          of a boot",
                     ),
                     (
                         "grubenv",
+                        Revert::GrubEnvironment,
                         "next_entry: GRUB clears it as it boots that entry, and boots the usual \
                          one after",
                     ),
                 ],
             ),
-            Loader::SystemdBoot { directory, .. } => vec![
-                (
-                    format!("/{directory}/{}", systemd_boot::FILE),
+            Loader::SystemdBoot { directory, .. } => inside(
+                directory,
+                &[(
+                    systemd_boot::FILE,
+                    Revert::Counted,
                     "the entry that was booted, with the parameters of a boot; it counts for one \
                      boot",
-                ),
-                (
-                    "the EFI variable LoaderEntryOneShot".to_owned(),
-                    "systemd-boot removes it before it boots that entry, and boots the usual one \
-                     after",
-                ),
-            ],
-            Loader::RaspberryPi { directory, .. } => inside(
+                )],
+            ),
+            Loader::RaspberryPi { directory, tryboot } => inside(
                 directory,
                 &[
-                    (raspberry::TRYBOOT, "what the firmware reads once instead of config.txt"),
-                    (raspberry::CMDLINE, "the command line of that boot"),
+                    (raspberry::CMDLINE, Revert::Own, "the command line of that boot"),
+                    match tryboot {
+                        true => {
+                            let what = "what the firmware reads once instead of config.txt";
+                            (raspberry::TRYBOOT, Revert::Own, what)
+                        }
+                        false => (raspberry::CONFIG, Revert::Whole, "names that command line"),
+                    },
                 ],
             ),
-            Loader::UBoot { directory, .. } => inside(
-                directory,
-                &[
-                    (u_boot::SCRIPT, "a script of U-Boot that boots another configuration once"),
-                    (u_boot::TRIAL, "that configuration"),
-                    (u_boot::ONCE, "the request, which U-Boot removes before it boots it"),
-                ],
-            ),
+            Loader::UBoot { directory, environment, .. } => {
+                let script = "a script of U-Boot that boots another configuration once";
+                let once = "the request, which U-Boot removes before it boots it";
+                let all = [
+                    (u_boot::TRIAL, Revert::Own, "that configuration"),
+                    (u_boot::SCRIPT, Revert::Own, script),
+                    (u_boot::ONCE, Revert::Own, once),
+                ];
+                inside(directory, if *environment { &all[..2] } else { &all })
+            }
             Loader::Kexec { .. } | Loader::Harness { .. } => Vec::new(),
         }
+    }
+
+    /// These files, and settings that a trial changes, each with its purpose.
+    pub fn purposes(&self) -> Vec<(String, &'static str)> {
+        let shown = |path: String| format!("/{path}").replace("/./", "/");
+        let files = self.files().into_iter().map(|(path, _, what)| (shown(path), what));
+        let setting = match self {
+            Loader::SystemdBoot { .. } => Some((
+                "the EFI variable LoaderEntryOneShot".to_owned(),
+                "systemd-boot removes it before it boots that entry, and boots the usual one after",
+            )),
+            Loader::UBoot { environment: true, .. } => Some((
+                format!("the variable {} of U-Boot's environment", u_boot::VARIABLE),
+                "the request, which U-Boot removes and saves before it boots the configuration",
+            )),
+            _ => None,
+        };
+        files.chain(setting).collect()
     }
 
     /// How the usual boot follows a trial.

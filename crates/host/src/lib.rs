@@ -9,6 +9,7 @@ pub mod check;
 pub mod cpu_time;
 pub mod environment;
 pub mod files;
+pub mod fixed;
 pub mod heat;
 pub mod isolate;
 pub mod journal;

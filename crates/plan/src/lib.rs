@@ -51,6 +51,6 @@ pub use target::{
 };
 pub use text::{At, Setting, SourceFormat, SourceText, Span, TextPlace};
 pub use words::{
-    ByteSize, CommandLine, CpuChoice, LoadOutput, Nice, OnExit, Placement, SystressFormat,
-    Temperature, TimerMethod, Word,
+    ByteSize, CommandLine, CpuChoice, Frequency, LoadOutput, Nice, OnExit, Placement, SshAddress,
+    SystressFormat, Temperature, TimerMethod, Word,
 };

@@ -1,8 +1,8 @@
 //! Values of parameters: as TOML, and for display.
 
 use crate::words::{
-    ByteSize, CommandLine, CpuChoice, DmaLatency, LoadOutput, Nice, OnExit, Placement,
-    RecordedEvents, SystressFormat, Temperature, TimerMethod,
+    ByteSize, CommandLine, CpuChoice, DmaLatency, Frequency, LoadOutput, Nice, OnExit, Placement,
+    RecordedEvents, SshAddress, SystressFormat, Temperature, TimerMethod,
 };
 use punctual_core::cycle::CycleKind;
 use punctual_core::event::Group;
@@ -47,12 +47,14 @@ macro_rules! text {
     } )* };
 }
 text!(
+    SshAddress,
     String,
     Nanos,
     Bytes,
     ByteSize,
     CpuSet,
     Equivalence,
+    Frequency,
     PerfEvent,
     Requirement,
     SeriesRequirement,

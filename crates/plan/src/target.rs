@@ -7,7 +7,7 @@ use crate::parameter::word_parameter;
 use crate::section::{FileSection, section};
 use crate::text::{Setting, list, set};
 use crate::values;
-use crate::words::{ByteSize, Word};
+use crate::words::{ByteSize, SshAddress, Word};
 use punctual_core::Nanos;
 use std::path::PathBuf;
 
@@ -152,6 +152,16 @@ section! {
             ["the running program where it fits, else one that was built beside it"];
         /// For another system, where it is required: its name or address.
         key host: String, text("STRING", values::remote_name), [""];
+        /// Several equal boards instead of one host, each as `[USER@]HOST[:PORT]`; the other keys
+        /// are those of all. The cells of a lab are distributed over them, and those of a board
+        /// that is lost move to the others; a single run takes the first one.
+        list hosts: SshAddress, text("ADDRESS", values::remote_address), ["`host` alone"];
+        /// A command that cuts the power of a board that does not come back in time from a boot.
+        /// sh(1) runs it on this system, with the board in `PUNCTUAL_HOST` and `PUNCTUAL_PORT`, for
+        /// at most a minute; `power_on` follows after 5s.
+        key power_off: String, text("COMMAND", values::shell_command), ["none"];
+        /// The command that gives power again, or resets the board; it is then awaited once more.
+        key power_on: String, text("COMMAND", values::shell_command), ["none"];
         /// The user there.
         key user: String, text("STRING", values::remote_name), ["what ssh(1) takes"];
         /// The port there.
@@ -244,6 +254,31 @@ pub struct SshPlan {
     pub binary: Option<PathBuf>,
     /// The boot that it runs in; `None`: any.
     pub boot: Option<SshBoot>,
+    /// Equal boards, of which this is the first one; none: it is the only one.
+    pub pool: Vec<SshAddress>,
+    /// The commands that switch a board that does not come back off (if there is one), and on.
+    pub power: Option<(Option<String>, String)>,
+}
+
+impl SshPlan {
+    /// A plan for each board of the pool, or this one.
+    pub fn each(&self) -> Vec<SshPlan> {
+        let one = |address: &SshAddress| self.at(address.clone());
+        match self.pool.is_empty() {
+            true => vec![self.clone()],
+            false => self.pool.iter().map(one).collect(),
+        }
+    }
+
+    /// This plan on another board.
+    pub(crate) fn at(&self, SshAddress { user, host, port }: SshAddress) -> SshPlan {
+        SshPlan { user, host, port, pool: Vec::new(), ..self.clone() }
+    }
+
+    /// Its address alone.
+    pub fn address(&self) -> SshAddress {
+        SshAddress { user: self.user.clone(), host: self.host.clone(), port: self.port }
+    }
 }
 
 /// A boot of another system.
@@ -285,9 +320,18 @@ impl TargetPlan {
         match self {
             TargetPlan::Host => None,
             TargetPlan::Vm(vm) => Some(TargetSpec { kind, ..vm.to_spec() }),
+            // The addresses of a pool are whole.
+            TargetPlan::Ssh(ssh) if !ssh.pool.is_empty() => {
+                let alone = TargetPlan::Ssh(SshPlan { pool: Vec::new(), ..ssh.clone() });
+                let hosts = list(ssh.pool.iter().cloned());
+                let (host, user, port) = (None, None, None);
+                alone.to_spec().map(|spec| TargetSpec { hosts, host, user, port, ..spec })
+            }
             TargetPlan::Ssh(ssh) => Some(TargetSpec {
                 kind,
                 host: set(ssh.host.clone()),
+                power_off: ssh.power.clone().and_then(|(off, _)| set(off?)),
+                power_on: ssh.power.clone().and_then(|(_, on)| set(on)),
                 user: ssh.user.clone().and_then(set),
                 port: ssh.port.and_then(set),
                 identity: path(ssh.identity.as_ref()),

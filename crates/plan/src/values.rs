@@ -7,7 +7,8 @@ use crate::limits::{
 };
 use crate::notes::{Read, Wrong};
 use crate::words::{
-    ByteSize, CpuChoice, DmaLatency, LoadOutput, Nice, RecordedEvents, Temperature, Word,
+    ByteSize, CpuChoice, DmaLatency, Frequency, LoadOutput, Nice, RecordedEvents, SshAddress,
+    Temperature, Word, split_address,
 };
 use punctual_core::event::Group;
 use punctual_core::words::nearest;
@@ -52,7 +53,7 @@ pub(crate) fn dma_latency(text: &str) -> Read<DmaLatency> {
 pub(crate) fn shell_command(text: &str) -> Read<String> {
     match text.trim().is_empty() || text.contains('\0') {
         true => Err(Wrong::new("this is not a command for sh(1)")
-            .help("write `on_violation = \"logger \\\"$PUNCTUAL_SERIES\\\"\"`")),
+            .help("write one as for a shell, as `\"logger \\\"$PUNCTUAL_SERIES\\\"\"`")),
         false => Ok(text.to_owned()),
     }
 }
@@ -166,6 +167,17 @@ pub(crate) fn remote_name(text: &str) -> Read<String> {
     }
 }
 
+/// A board for ssh(1): `[USER@]HOST[:PORT]`.
+pub(crate) fn remote_address(text: &str) -> Read<SshAddress> {
+    let (user, host, port) = split_address(text);
+    let port = port.map(|port| match port.parse::<u16>() {
+        Ok(port) if port > 0 => Ok(port),
+        _ => Err(Wrong::new(format!("`{}` is not a port", clipped(port)))),
+    });
+    let user = user.map(remote_name).transpose()?;
+    Ok(SshAddress { user, host: remote_name(host)?, port: port.transpose()? })
+}
+
 /// The maximum length of an interval of a recording. The recording defines its endpoints.
 pub(crate) fn design_limit(text: &str) -> Read<String> {
     Limit::split(text).map(|_| text.to_owned()).map_err(|why| Wrong::new(why.to_string()))
@@ -180,6 +192,15 @@ pub(crate) fn temperature(text: &str) -> Read<Temperature> {
             "`{value}` is out of bounds: between 0C and {}",
             Temperature(MAX_TEMPERATURE)
         ))),
+    }
+}
+
+/// A frequency of a CPU.
+pub(crate) fn frequency(text: &str) -> Read<Frequency> {
+    let value: Frequency = text.parse().map_err(Wrong::new)?;
+    match (Frequency(1_000)..=Frequency(20_000_000)).contains(&value) {
+        true => Ok(value),
+        false => Err(Wrong::new(format!("`{value}` is out of bounds: between 1MHz and 20GHz"))),
     }
 }
 
@@ -399,6 +420,18 @@ mod tests {
         assert!(message(dma_latency("leaf")).contains("leave"));
         assert_eq!(message(temperature("200C")), "`200C` is out of bounds: between 0C and 150C ()");
         assert!(message(temperature("60")).contains("like `60C`"));
+        let read = ["1.5GHz", "600 MHz", "1800000kHz", "1.234567GHz"].map(frequency);
+        let read = read.map(|of| of.map(|of| (of.0, of.to_string())).expect("a frequency"));
+        let expected = [
+            (1_500_000, "1.5GHz"),
+            (600_000, "600MHz"),
+            (1_800_000, "1.8GHz"),
+            (1_234_567, "1234.567MHz"),
+        ];
+        assert_eq!(read, expected.map(|(khz, text)| (khz, text.to_owned())));
+        for bad in ["1.5", "GHz", "-1GHz", "1..5GHz", "99999999GHz", "1GHz", "25GHz", "0.0001kHz"] {
+            assert_eq!(frequency(bad).is_err(), bad != "1GHz", "{bad}");
+        }
         let read = ["60C", "59.5 °C", "7.125C"].map(|text| temperature(text).map(|of| of.0));
         assert_eq!(read, [Ok(60_000), Ok(59_500), Ok(7_125)]);
     }

@@ -102,6 +102,50 @@ impl fmt::Display for Temperature {
     }
 }
 
+/// A frequency of a CPU in kHz, as the kernel counts it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Frequency(pub u64);
+
+/// The units of frequencies in kHz, the smallest last.
+const FREQUENCIES: [(&str, u64); 3] = [("GHz", 1_000_000), ("MHz", 1_000), ("kHz", 1)];
+
+impl FromStr for Frequency {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Frequency, String> {
+        let wrong = || format!("`{}` is not a frequency like `1.5GHz` or `600MHz`", clipped(text));
+        let split = |(unit, khz): &(&str, u64)| Some((text.trim().strip_suffix(unit)?, *khz));
+        let (number, unit) = FREQUENCIES.iter().find_map(split).ok_or_else(wrong)?;
+        let (whole, part) = number.trim_end().split_once('.').unwrap_or((number.trim_end(), "0"));
+        let is_number = |text: &str| {
+            (1..=7).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit())
+        };
+        let value = |text: &str| text.parse::<u64>().ok().filter(|_| is_number(text));
+        let (whole, digits) = (value(whole).ok_or_else(wrong)?, part.len() as u32);
+        let part = value(part).ok_or_else(wrong)? * unit;
+        match part % 10u64.pow(digits) {
+            0 => Ok(Frequency(whole * unit + part / 10u64.pow(digits))),
+            _ => Err(wrong()),
+        }
+    }
+}
+
+/// Formats as [`FromStr`] parses it.
+impl fmt::Display for Frequency {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let fits =
+            |(_, khz): &&(&str, u64)| self.0 >= *khz && (self.0 * 1_000).is_multiple_of(*khz);
+        let (unit, khz) = FREQUENCIES.iter().find(fits).copied().unwrap_or(("kHz", 1));
+        match (self.0 % khz) * 1_000 / khz {
+            0 => f.pad(&format!("{}{unit}", self.0 / khz)),
+            part => {
+                let part = format!("{part:03}");
+                f.pad(&format!("{}.{}{unit}", self.0 / khz, part.trim_end_matches('0')))
+            }
+        }
+    }
+}
+
 /// The CPUs that a file requests.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum CpuChoice {
@@ -231,4 +275,42 @@ impl std::fmt::Display for Nice {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.0.fmt(f)
     }
+}
+
+/// The address of a board: `[USER@]HOST[:PORT]`, with brackets around IPv6 with a port.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct SshAddress {
+    /// The user; `None`: ssh's default.
+    pub user: Option<String>,
+    /// Its name or address.
+    pub host: String,
+    /// The port; `None`: ssh's default.
+    pub port: Option<u16>,
+}
+
+impl fmt::Display for SshAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let SshAddress { user, host, port } = self;
+        user.iter().try_for_each(|user| write!(f, "{user}@"))?;
+        match port {
+            Some(port) if host.contains(':') => write!(f, "[{host}]:{port}"),
+            Some(port) => write!(f, "{host}:{port}"),
+            None => f.write_str(host),
+        }
+    }
+}
+
+/// The user, host and port of `[user@]host[:port]`; an IPv6 address with a port is in brackets.
+pub(crate) fn split_address(text: &str) -> (Option<&str>, &str, Option<&str>) {
+    let (user, host) =
+        text.rsplit_once('@').map_or((None, text), |(user, host)| (Some(user), host));
+    let bracketed = host.strip_prefix('[').and_then(|rest| rest.split_once(']'));
+    let (host, port) = match bracketed {
+        Some((host, rest)) => (host, rest.strip_prefix(':')),
+        None if host.matches(':').count() == 1 => {
+            host.split_once(':').map_or((host, None), |(h, p)| (h, Some(p)))
+        }
+        None => (host, None),
+    };
+    (user, host, port)
 }

@@ -72,7 +72,7 @@ fn control_characters_do_not_reach_the_terminal() {
     4 | "\n\u0007" = 1 # �
       | ^^^^^^^^^^
       |
-      = help: known are name, cpus, refresh, memory_lock, dma_latency, seed, output, cool_below, cool_wait, cpu_load, keep_samples, require_real_time, force, on_violation, forever, calibrate
+      = help: known are name, cpus, refresh, memory_lock, dma_latency, seed, output, cool_below, cool_wait, governor, frequency, smt, cpu_load, keep_samples, require_real_time, force, on_violation, forever, calibrate
 
     error: `name`: `\u{200b}` cannot be a name: it contains a character that is not printable
      --> evil\u{1b}[2J\n.toml:5:8
@@ -88,7 +88,7 @@ fn control_characters_do_not_reach_the_terminal() {
     "#);
     insta::assert_snapshot!(problems.lines(), @r"
     evil\u{1b}[2J\n.toml:2:8: error: `kind`: `\u{1b}[31m\u{202e}` is not a kind of measure; one of `timer`, `syscall`, `switch`, `irq`, `mutex`, `heap`, `storage`, `netio`, `spin`, `testpoint-cost`, `program`, `entries`
-    evil\u{1b}[2J\n.toml:4:1: error: `\n\u{7}` is not known in `[experiment]`; known are name, cpus, refresh, memory_lock, dma_latency, seed, output, cool_below, cool_wait, cpu_load, keep_samples, require_real_time, force, on_violation, forever, calibrate
+    evil\u{1b}[2J\n.toml:4:1: error: `\n\u{7}` is not known in `[experiment]`; known are name, cpus, refresh, memory_lock, dma_latency, seed, output, cool_below, cool_wait, governor, frequency, smt, cpu_load, keep_samples, require_real_time, force, on_violation, forever, calibrate
     evil\u{1b}[2J\n.toml:5:8: error: `name`: `\u{200b}` cannot be a name: it contains a character that is not printable
     evil\u{1b}[2J\n.toml:6:5: error: a string must be quoted
     ");

@@ -226,9 +226,26 @@ fn the_documented_file_is_one() {
     let cells = lab.cells().unwrap();
     assert_eq!(cells.len(), 10);
     cells.iter().for_each(|cell| drop(cell.check(&lab, &LoadOptions::default()).unwrap()));
-    for axis in ["kernel", "cmdline", "preemption", "isolation", "load", "policy"] {
-        assert!(reference.contains(&format!("\n| `{axis}` |")), "{axis}");
+    let axes = ["kernel", "cmdline", "preemption", "isolation", "governor", "load", "policy"];
+    for axis in axes {
+        assert!(reference.contains(&format!("\n| `{axis}`")), "{axis}");
     }
+}
+
+#[test]
+fn a_cell_has_the_governor_frequency_and_smt_of_its_values() {
+    let lab =
+        lab("[axes]\ngovernor = ['performance', 'powersave']\nfrequency = ['600MHz']\nsmt = \
+                   [false]\n[[measure]]\nkind = 'timer'\n");
+    let cells = lab.cells().unwrap();
+    assert_eq!(cells[1].name, "powersave_600MHz_false");
+    let cell = cells[1].check(&lab, &LoadOptions::default()).unwrap().settings;
+    assert_eq!(cell.governor.map(|at| at.value).as_deref(), Some("powersave"));
+    assert_eq!(cell.frequency.map(|at| at.value.0), Some(600_000));
+    assert_eq!(cell.smt.map(|at| at.value), Some(false));
+    let lab = read("[axes]\nfrequency = ['fast']\n[[measure]]\nkind = 'timer'\n").unwrap();
+    let wrong = lab.cells().unwrap()[0].check(&lab, &LoadOptions::default()).unwrap_err();
+    assert!(wrong.lines().contains("`fast` is not a frequency"), "{}", wrong.lines());
 }
 
 #[test]

@@ -29,6 +29,9 @@ fn settings() -> BoxedStrategy<String> {
             line("dma_latency", &["'leave'", "'0'", "'10us'"]),
             line("seed", &["0", "9_223_372_036_854_775_807", "0x10"]),
             line("output", &["'a/b'", "\"with \\\"quotes\\\" and \\n\"", "'''it's'''"]),
+            line("governor", &["'performance'"]),
+            line("frequency", &["'1.5GHz'", "'1234567 kHz'"]),
+            line("smt", &["true", "false"]),
             line("cpu_load", &["true", "false"]),
             line("keep_samples", &["0", "5"]),
             line("require_real_time", &["true", "false"]),
@@ -153,6 +156,8 @@ fn experiment() -> impl Strategy<Value = String> {
              'a=\"b c\"'\n",
             "[target]\nkind = 'ssh'\nhost = 'fe80::1'\nuser = 'root'\nport = 22\nidentity = 'a \
              b'\nknown_hosts = '/k'\nbinary = 'p'\n",
+            "[target]\nkind = 'ssh'\nhosts = ['u@a:22', '[fe80::1]:23', 'b']\nuser = \
+             'root'\npower_off = 'off \"$PUNCTUAL_HOST\"'\npower_on = 'on'\ncmdline = 'quiet'\n",
         ][..],
     );
     let published = select(

@@ -64,7 +64,7 @@ fn what_cannot_be_is_refused() {
     5:11: error: a kernel by name brings its own modules; leave `modules` out, or name the kernel by the path of its image
     ");
     insta::assert_snapshot!(wrong("kind = 'ssh'; kernel = '6.1'; cpus = 2"), @r#"
-    1:1: error: a target reached by ssh needs a host; write `host = "board.local"`
+    1:1: error: a target reached by ssh needs a host; write `host = "board.local"`, or several boards as `hosts = ["a", "b"]`
     4:8: error: `cpus` does not apply to a target of the kind `ssh`; leave it out; it belongs to the kind `vm`
     "#);
     insta::assert_snapshot!(wrong("kind = 'ssh'; host = '-oProxyCommand=x'; user = 'a b'; port = 70000"), @r"
@@ -109,6 +109,10 @@ fn the_short_form_of_a_target_equals_its_section() {
     );
     let Ok(TargetPlan::Ssh(ssh)) = short("ssh:board:22", "") else { panic!() };
     assert_eq!((ssh.host.as_str(), ssh.user, ssh.port), ("board", None, Some(22)));
+    let pool = "[target]\nkind = 'ssh'\nhosts = ['a:2222', 'me@b']\nuser = 'root'\ncmdline = 'x'\n";
+    let Ok(TargetPlan::Ssh(ssh)) = short("ssh:b", pool) else { panic!() };
+    let one = (ssh.address().to_string(), ssh.pool.len(), ssh.boot.map(|boot| boot.cmdline));
+    assert_eq!(one, ("root@b".to_owned(), 0, Some("x".to_owned())), "one of the pool is chosen");
     assert_eq!(short("host", "[target]\nkind = 'vm'\nkernel = '6.12'\n"), Ok(TargetPlan::Host));
 }
 
@@ -119,5 +123,9 @@ fn a_contradictory_short_form_of_a_target_is_refused() {
     insta::assert_snapshot!(short("vm:6.1,cpus=two", "").unwrap_err(), @"--target:4:8: error: `cpus`: expected an integer, found a string");
     insta::assert_snapshot!(short("vm:6.1,cpus=2,accel=virtual-time", "").unwrap_err(), @r#"--target: error: virtual time needs 1 CPU: several take turns in one thread of QEMU, and under load their latencies are the length of those turns, not the kernel's; write `cpus = 1`, or `accel = "tcg"`, whose latencies are the host's noise"#);
     insta::assert_snapshot!(short("ssh:a:b", "").unwrap_err(), @"--target:4:8: error: `port`: expected an integer, found a string");
-    insta::assert_snapshot!(short("ssh:", "").unwrap_err(), @r#"--target: error: a target reached by ssh needs a host; write `host = "board.local"`"#);
+    insta::assert_snapshot!(short("ssh:hosts=a+a", "").unwrap_err(), @"--target: error: the host a is named twice; leave one of them out");
+    insta::assert_snapshot!(short("ssh:hosts=a:0", "").unwrap_err(), @"--target:3:10: error: `hosts`: `0` is not a port");
+    insta::assert_snapshot!(short("ssh:hosts=u@-x", "").unwrap_err(), @"--target:3:10: error: `hosts`: `-x` cannot be a host or a user: it begins with `-`, which ssh would take for an option");
+    insta::assert_snapshot!(short("ssh:a,power_off=x", "").unwrap_err(), @r#"--target: error: a board would stay without power; write the command that gives power again: `power_on = "…"`"#);
+    insta::assert_snapshot!(short("ssh:", "").unwrap_err(), @r#"--target: error: a target reached by ssh needs a host; write `host = "board.local"`, or several boards as `hosts = ["a", "b"]`"#);
 }

@@ -9,7 +9,7 @@ use punctual_sys::standard_output;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
 use std::os::fd::AsFd;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// Writes to standard output. A reader that closed the pipe (`punctual show | head`) has what it
@@ -48,6 +48,25 @@ pub fn write_to(path: Option<&Path>, bytes: &[u8]) -> Result<(), Failure> {
             Ok(out.write_all(bytes).and_then(|()| out.flush())?)
         }
     }
+}
+
+/// Replaces a file at once: no reader sees a part, and a killed writer leaves the old one. Links
+/// are followed; mode and, as far as it may be set, owner stay.
+pub fn replace(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    let written = || {
+        let target = path.canonicalize()?;
+        let old = target.metadata()?;
+        // A name of its own: a neighbour is never in its way.
+        let mut beside = tempfile::NamedTempFile::new_in(target.parent().unwrap_or(&target))?;
+        beside.write_all(bytes)?;
+        let _ = std::os::unix::fs::fchown(beside.as_file(), Some(old.uid()), Some(old.gid()));
+        beside.as_file().set_permissions(old.permissions())?;
+        beside.as_file().sync_all()?;
+        beside.persist(&target).map_err(|why| why.error).map(drop)
+    };
+    written().map_err(|why: io::Error| {
+        Failure::failed(format!("cannot replace {}: {why}", path.display()))
+    })
 }
 
 /// Makes a file, or empties it: its owner's alone where it lies in a directory whose recording is.

@@ -32,7 +32,8 @@ fn u_boot_obeys_a_trial_once_and_boots_as_usual_after_a_panic() {
     let request = |words: &str| {
         fs::create_dir_all(at.join("punctual")).unwrap();
         let kept = KeptFiles::new(tree.path(), &at.join("punctual"));
-        let loader = Loader::UBoot { directory: "boot".into(), configuration: usual.into() };
+        let (directory, configuration) = ("boot".into(), usual.into());
+        let loader = Loader::UBoot { directory, configuration, environment: false };
         let files = BootFiles::new(tree.path(), kept, loader, Box::new(|_| Ok(())));
         files.arm(&Trial::of_words(words)).unwrap();
         assert!(mtools("mcopy", &["-o", "-s", &path("punctual"), "::"]));

@@ -1,4 +1,4 @@
-//! This program as cyclictest, read by the parsers of others.
+//! This program as other tools, read by the parsers of others.
 
 use crate::common::{Place, text};
 use std::path::{Path, PathBuf};
@@ -22,7 +22,11 @@ impl Named {
     }
 
     fn cyclictest(&self, line: &str) -> Output {
-        Command::new(self.path("links/cyclictest"))
+        self.tool("cyclictest", line)
+    }
+
+    fn tool(&self, name: &str, line: &str) -> Output {
+        Command::new(self.path("links").join(name))
             .args(line.split_whitespace())
             .current_dir(self.place.path())
             .env("PUNCTUAL_BUNDLE", self.path("bundle"))
@@ -73,7 +77,8 @@ fn rteval_reads_the_histogram() {
     assert!(named.path("bundle/bundle.json").exists(), "a bundle is left");
 }
 
-/// How the test definitions of Linaro, which KernelCI and LAVA run, read the table of text:
+/// How the test definitions of Linaro, which KernelCI (config/runtime/tests/preempt-rt.jinja2) and
+/// LAVA run, read the table of text:
 /// `parse_cyclictest` of automated/lib/parse_rt_tests_results.py (Linaro/test-definitions).
 const LINARO: &str = r"
 import re, sys
@@ -127,22 +132,24 @@ fn the_test_definitions_of_linaro_read_the_table_and_the_json() {
     assert_eq!((cycles("0"), cycles("1")), (Some(100), Some(66)));
 }
 
+/// The lines with 9 for each number, without lines that stand there twice.
+fn form(text: &str) -> Vec<String> {
+    let blank = |c: char| if c.is_ascii_digit() { '9' } else { c };
+    let mut lines: Vec<String> = text
+        .lines()
+        .filter(|line| !line.starts_with("# Thread "))
+        .map(|line| line.chars().map(blank).collect::<String>())
+        .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
+        .map(|line| (0..8).fold(line, |line, _| line.replace("99", "9")).replace("( ", "("))
+        .collect();
+    lines.dedup();
+    lines
+}
+
 /// The lines are those of the program itself, number by number.
 #[test]
 fn the_output_has_the_form_of_cyclictest() {
     let named = Named::new();
-    let form = |text: &str| -> Vec<String> {
-        let blank = |c: char| if c.is_ascii_digit() { '9' } else { c };
-        let mut lines: Vec<String> = text
-            .lines()
-            .filter(|line| !line.starts_with("# Thread "))
-            .map(|line| line.chars().map(blank).collect::<String>())
-            .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
-            .map(|line| (0..8).fold(line, |line, _| line.replace("99", "9")).replace("( ", "("))
-            .collect();
-        lines.dedup();
-        lines
-    };
     for line in [
         "-q -t 2 -l 20 -p 80",
         "-q -t 2 -l 20 -h 5 -p 80",
@@ -165,7 +172,7 @@ fn the_output_has_the_form_of_cyclictest() {
     assert!(text(&refused).contains("unrecognized option '--smi'"), "{}", text(&refused));
 }
 
-/// What systress' users read of its output: the rows of each block by their columns, the shares of
+/// Users of systress read of its output: the rows of each block by their columns, the shares of
 /// the CPUs, and the sums of each result file's two columns, as gnuplot would use them.
 const SYSTRESS: &str = r"
 import re, sys
@@ -215,4 +222,134 @@ fn systress_by_its_name_prints_blocks_and_leaves_its_files() {
     assert!(String::from_utf8_lossy(&run("-V").stdout).starts_with("systress "));
     assert_eq!(run("-c no-such.cfg").status.code(), Some(1));
     assert_eq!(run("-x").status.code(), Some(1));
+}
+
+/// oslat itself heats the CPUs up first, and says whose program it is.
+#[test]
+fn the_output_has_the_form_of_oslat() {
+    let named = Named::new();
+    let ours_alone = |text: &str| {
+        let is_own = |line: &&str| !line.starts_with("Pre") && !line.is_empty();
+        text.replace(" (punctual)", "").lines().filter(is_own).collect::<Vec<_>>().join("\n")
+    };
+    for line in
+        ["-D 1 -c 0 -b 6", "-q -D 1 -c 0 -z -b 5 -f 10", "-D 1 -c 0 -T 1 -q", "-b 4", "-D 0", "-v"]
+    {
+        let Ok(real) = Command::new("oslat").args(line.split_whitespace()).output() else {
+            println!("SKIPPED: oslat is not installed");
+            return;
+        };
+        let ours = named.tool("oslat", line);
+        assert_eq!(ours.status.code(), real.status.code(), "{line}: {}", text(&ours));
+        let [ours, real] =
+            [&ours.stdout, &real.stdout].map(|of| ours_alone(&String::from_utf8_lossy(of)));
+        assert_eq!(form(&ours), form(&real), "{line}: {ours}\n{real}");
+    }
+    let refused = named.tool("oslat", "--bias");
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(text(&refused).contains("unrecognized option '--bias'"), "{}", text(&refused));
+}
+
+/// Counts of all buckets are the readings, and the file says the same as the text; the importer of
+/// oslat's files reads both.
+#[test]
+fn oslat_counts_each_reading_in_text_and_json() {
+    let named = Named::new();
+    let json = named.path("out.json");
+    let ran = named.tool("oslat", &format!("-q -D 1 -c 0 --json={}", json.display()));
+    assert_eq!(ran.status.code(), Some(0), "{}", text(&ran));
+    let stored: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(&json).expect("there")).expect("JSON");
+    let thread = &stored["thread"]["0"];
+    let counts = thread["histogram"].as_object().expect("a histogram");
+    let all: u64 = counts.values().filter_map(serde_json::Value::as_u64).sum();
+    assert!(all > 10_000 && thread["min"] == 1, "{thread}");
+    assert!(thread["freq"].as_u64() > Some(0), "{thread}");
+    let printed = String::from_utf8_lossy(&ran.stdout).into_owned();
+    let row = |name: &str| {
+        let line = printed.lines().find(|line| line.trim_start().starts_with(name));
+        line.and_then(|line| line.split(":\t").nth(1)).expect("a row").trim().to_owned()
+    };
+    assert_eq!(row("001 (us)"), counts["1"].to_string());
+    assert_eq!(row("Maximum"), format!("{} (us)", thread["max"]));
+    std::fs::write(named.path("out.txt"), &ran.stdout).expect("written");
+    for file in ["out.txt", "out.json"] {
+        let read = named.place.line(&format!("import {file} --output of-{file}"));
+        assert_eq!(read.status.code(), Some(0), "{file}: {}", text(&read));
+    }
+}
+
+/// How Linaro's automated/linux/rtla/parse_rtla.py reads rtla's histogram (`parse_osnoise`).
+const RTLA: &str = r"
+import sys
+threads = {}
+for line in open(sys.argv[1]).readlines():
+    if line.startswith(' '):
+        continue
+    col = line.split()
+    for i in range(len(col) - 1):
+        one = threads.setdefault(i, {'histogram': {}})
+        if col[0].endswith(':'):
+            one[col[0][:-1]] = int(float(col[i + 1]))
+        else:
+            one['histogram'][col[0]] = int(col[i + 1])
+for i, one in threads.items():
+    print(i, sum(one['histogram'].values()) + one['over'] == one['count'], one['min'] <= one['max'])
+";
+
+#[test]
+fn the_test_definitions_of_linaro_read_the_histograms_of_rtla() {
+    let named = Named::new();
+    for (tool, line) in [
+        ("osnoise", "hist -c 0 -d 1s --no-header -T 1"),
+        ("timerlat", "hist --no-irq -c 0 -d 1s -p 1000 -P f:80 --dma-latency=0 --no-header"),
+    ] {
+        let ran = named.tool(tool, line);
+        assert_eq!(ran.status.code(), Some(0), "{}", text(&ran));
+        let file = named.path(tool);
+        std::fs::write(&file, &ran.stdout).expect("written");
+        let Some(read) = python(RTLA, &[&file]) else { return };
+        assert_eq!(read, "0 True True\n", "{}", text(&ran));
+        let whole = named.tool(tool, &line.replace(" --no-header", ""));
+        std::fs::write(&file, &whole.stdout).expect("written");
+        let read = named.place.line(&format!("import {tool} --output of-{tool}"));
+        assert_eq!(read.status.code(), Some(0), "{tool}: {}", text(&read));
+    }
+    // The latency of interrupts is not measured: no column is made up.
+    let refused = named.tool("timerlat", "hist -c 0 -d 1s");
+    assert_eq!(refused.status.code(), Some(1), "{}", text(&refused));
+    assert!(refused.stdout.is_empty() && text(&refused).contains("--no-irq"));
+    let refused = named.tool("osnoise", "top -d 1s");
+    assert!(refused.stdout.is_empty() && text(&refused).contains("usage: osnoise hist"));
+}
+
+/// The lines of hwlatdetect.py, and its exit codes; the importer of its files reads them.
+#[test]
+fn hwlatdetect_reports_what_nobody_used() {
+    let named = Named::new();
+    let ran = named.tool("hwlatdetect", "--duration=1 --threshold=1s --cpu-list=0 --report=report");
+    if text(&ran).contains("could not be attributed") {
+        println!("SKIPPED: gaps cannot be attributed here");
+        return;
+    }
+    assert_eq!(ran.status.code(), Some(0), "{}", text(&ran));
+    let out = String::from_utf8_lossy(&ran.stdout).into_owned();
+    for line in [
+        "hwlatdetect:  test duration 1 seconds",
+        "        Latency threshold: 1000000us",
+        "     Non-sampling period:  0us",
+        "test finished",
+        "Max Latency: Below threshold",
+        "Samples recorded: 0",
+        "Samples exceeding threshold: 0",
+        "report saved to report (0 samples)",
+    ] {
+        assert!(out.lines().any(|of| of == line), "{line}: {out}");
+    }
+    std::fs::write(named.path("out"), &ran.stdout).expect("written");
+    let read = named.place.line("import out --output of-out");
+    assert_eq!(read.status.code(), Some(0), "{}", text(&read));
+    let refused = named.tool("hwlatdetect", "--width=500000");
+    assert_eq!(refused.status.code(), Some(2), "as argparse ends");
+    assert!(text(&refused).contains("error: unrecognized arguments: --width"));
 }

@@ -2,6 +2,7 @@
 
 use crate::common::{Place, text};
 use serde_json::{Value, json};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 /// A complete record of a run this many days after the first of October.
@@ -128,7 +129,17 @@ fn proposed_bounds_can_be_put_into_the_experiment() {
     let rare = one_line(&text(&place.line("trend history --propose --false-alarms 1/1000")));
     assert!(rare.contains("30 runs cannot bear 1 in 1,000; 999 can"), "{rare}");
     let name = "experiment.toml";
-    let written = place.punctual(&["trend", "history", "--propose", "--write", name]);
+    // Through a link; the mode stays, and so does a neighbour.
+    let (target, neighbour) = (place.path().join(name), place.path().join("experiment.toml.new"));
+    std::os::unix::fs::symlink(&target, place.path().join("link.toml")).unwrap();
+    std::fs::set_permissions(&target, PermissionsExt::from_mode(0o640)).unwrap();
+    std::fs::write(&neighbour, "mine").unwrap();
+    let files = || std::fs::read_dir(place.path()).unwrap().count();
+    let before = files();
+    let written = place.punctual(&["trend", "history", "--propose", "--write", "link.toml"]);
+    assert!(place.path().join("link.toml").is_symlink());
+    assert_eq!(target.metadata().unwrap().permissions().mode() & 0o777, 0o640);
+    assert_eq!((std::fs::read_to_string(&neighbour).unwrap().as_str(), files()), ("mine", before));
     assert_eq!(written.status.code(), Some(0), "{}", text(&written));
     let now = std::fs::read_to_string(place.path().join(name)).unwrap();
     let require = "[\"max < 1ms\", \"p50 < 5.01us\", \"p99 < 43.1us\", \"skipped <= 0\"]";

@@ -297,7 +297,7 @@ fn how_to_explain(summary: &Summary, deciding: Option<&Deciding<'_>>) -> Option<
     })
 }
 
-/// Each line of an answer: its label, its tone, its text; what is to be done is last. `tone` is that
+/// Each line of an answer: its label, its tone, its text; the things to do are last. `tone` is that
 /// of the verdict; `time` formats a time in ns with its unit.
 pub(crate) fn lines(
     answer: &Answer,

@@ -17,9 +17,11 @@ mod junit_lab;
 mod kcidb;
 mod lava;
 mod micros;
+pub mod oslat_output;
 #[cfg(feature = "parquet")]
 mod parquet;
 mod perfetto;
+pub mod rtla_output;
 pub mod systress;
 
 use punctual_bundle::{Bundle, BundleError, Series, Timebase};

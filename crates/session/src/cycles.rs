@@ -18,6 +18,7 @@ mod places;
 mod polling;
 mod practice;
 mod recent;
+mod rights;
 pub mod rows;
 pub mod series;
 pub mod source;
@@ -53,6 +54,7 @@ use punctual_record::attach::AttachCost;
 use punctual_record::symbols::FunctionNames;
 use punctual_stats::SeriesView;
 use recent::RecentSums;
+use rights::RefusedRights;
 use rows::{ThreadRow, TopCulprit};
 use series::{CycleSeries, SeriesPlace};
 use source::CycleRecorder;
@@ -82,6 +84,7 @@ pub struct Cycles {
     findings: Vec<Finding>,
     attacher: CycleRecorder,
     monitors: Monitors,
+    rights: RefusedRights,
     cost: Fact<AttachCost>,
     host: HostFacts,
     /// Records of the last round or later.
@@ -132,6 +135,7 @@ impl Cycles {
             cost: attacher.cost(),
             attacher,
             monitors: Monitors::start(&Root::system(), &request::online_cpus()?),
+            rights: RefusedRights::default(),
             host: facts::of_host(&Root::system(), environment),
             later: Vec::new(),
             left_out: 0,
@@ -162,6 +166,7 @@ impl Cycles {
             cost: Fact::NotAsked,
             attacher,
             monitors: Monitors::default(),
+            rights: RefusedRights::default(),
             host: HostFacts::default(),
             later: Vec::new(),
             left_out: 0,
@@ -186,10 +191,16 @@ impl Cycles {
         &self.attacher
     }
 
+    /// Watches what the kernel refuses to these processes, as far as it can be seen here.
+    pub(crate) fn watch_rights(&mut self, processes: &[u32]) {
+        self.rights.watch(processes, self.options.backend);
+    }
+
     /// Takes the records of the kernel. `ended`: no more will follow.
     pub fn drain(&mut self, ended: bool, place: &mut SeriesPlace<'_>) -> DrainedCycles {
         let until = self.attacher.now();
         self.monitors.drain();
+        self.rights.look();
         self.fetch();
         let mut records = std::mem::take(&mut self.later);
         // One CPU's records may be later than those that another CPU has yet to hand over.
@@ -485,6 +496,7 @@ impl Cycles {
         let label = |tid| self.all().find(|one| one.tid() == tid)?.label();
         all.extend(self.monitors.findings(phase, label));
         all.extend(self.polling.delay_findings(phase));
+        all.extend(self.rights.findings(phase));
         all.extend(self.without_thread());
         all
     }

@@ -17,6 +17,7 @@
 #![cfg_attr(not(test), deny(clippy::print_stdout, clippy::print_stderr))]
 
 pub mod attach;
+pub mod changes;
 pub mod coincidence;
 pub mod command;
 pub mod continuing;

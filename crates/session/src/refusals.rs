@@ -1,25 +1,23 @@
-//! Calls for a policy, for locked memory or a nice value that the kernel refuses to a command.
+//! Calls for a policy, for locked memory or a nice value that the kernel refuses to a program.
 
 use punctual_core::event::Group;
 use punctual_core::{CpuSet, Event, EventKind};
 use punctual_host::check::rights::RefusedCall;
-use punctual_record::{Recorder, Request, StartError, syscall_number, wire};
+use punctual_record::{Backend, Recorder, Request, StartError, syscall_number, wire};
+use punctual_sys::attributes;
 use std::collections::BTreeMap;
 
-const CALLS: [&str; 7] = [
-    "sched_setscheduler",
-    "sched_setattr",
-    "sched_setparam",
-    "mlockall",
-    "mlock",
-    "mlock2",
-    "setpriority",
-];
+/// The call whose second argument is a policy.
+const SETSCHEDULER: &str = "sched_setscheduler";
+/// SCHED_RESET_ON_FORK, which may be added to it.
+const RESET_ON_FORK: u64 = libc::SCHED_RESET_ON_FORK as u64;
+const CALLS: [&str; 7] =
+    [SETSCHEDULER, "sched_setattr", "sched_setparam", "mlockall", "mlock", "mlock2", "setpriority"];
 const BUFFER: usize = 256 << 10;
 /// Calls beyond this are not counted.
 const MAX_EVENTS: usize = 100_000;
 
-/// Watches a process and its future children.
+/// Watches processes and their future children.
 pub struct RefusalWatch {
     recorder: Recorder,
     calls: BTreeMap<u32, &'static str>,
@@ -29,11 +27,16 @@ pub struct RefusalWatch {
 impl RefusalWatch {
     /// # Errors
     /// Kernel events cannot be recorded here.
-    pub fn start(process: u32, cpus: &CpuSet) -> Result<RefusalWatch, StartError> {
+    pub fn start(
+        processes: &[u32],
+        cpus: &CpuSet,
+        backend: Backend,
+    ) -> Result<RefusalWatch, StartError> {
         let number = |name: &&'static str| Some((syscall_number(name)?, *name));
         let calls: BTreeMap<u32, &'static str> = CALLS.iter().filter_map(number).collect();
         let request = Request {
-            pids: vec![process],
+            pids: processes.to_vec(),
+            backend,
             follow_children: true,
             syscalls: calls.keys().copied().collect(),
             buffer: BUFFER,
@@ -57,27 +60,35 @@ impl RefusalWatch {
     }
 }
 
+/// Thread, number of the call, the policy asked for, result, and whether it began.
+type Key = (u32, u32, Option<u64>, i64, bool);
+
 /// The calls that ended with an error. Where events were lost, an entry may be among them.
 fn refusals(events: &[Event], calls: &BTreeMap<u32, &'static str>, lost: bool) -> Vec<RefusedCall> {
-    let mut entered: BTreeMap<u32, u32> = BTreeMap::new();
-    let mut refused: BTreeMap<(u32, u32, i64, bool), u64> = BTreeMap::new();
+    let mut entered: BTreeMap<u32, (u32, u64)> = BTreeMap::new();
+    let mut refused: BTreeMap<Key, u64> = BTreeMap::new();
     for event in events {
         match event.what {
-            EventKind::SyscallEnter { number, .. } => {
-                entered.insert(event.tid.0, number);
+            EventKind::SyscallEnter { number, args } => {
+                entered.insert(event.tid.0, (number, args[1]));
             }
             EventKind::SyscallExit { number, result } => {
-                let began = entered.remove(&event.tid.0) == Some(number);
+                let began = entered.remove(&event.tid.0).filter(|(begun, _)| *begun == number);
+                let asked = began.filter(|_| calls.get(&number) == Some(&SETSCHEDULER));
                 if result < 0 {
-                    *refused.entry((event.tid.0, number, result, began || lost)).or_default() += 1;
+                    let asked = asked.map(|(_, second)| second & !RESET_ON_FORK);
+                    let key = (event.tid.0, number, asked, result, began.is_some() || lost);
+                    *refused.entry(key).or_default() += 1;
                 }
             }
             _ => {}
         }
     }
-    let call = |((thread, number, result, began), times): ((u32, u32, i64, bool), u64)| {
+    let call = |((thread, number, asked, result, began), times): (Key, u64)| {
         let call = (*calls.get(&number)?).to_owned();
-        Some(RefusedCall { thread, call, error: error(-result), without_entry: !began, times })
+        let policy = asked.and_then(|of| attributes::policy(u32::try_from(of).ok()?));
+        let (error, without_entry) = (error(-result), !began);
+        Some(RefusedCall { thread, call, policy, error, without_entry, times })
     };
     refused.into_iter().filter_map(call).collect()
 }
@@ -102,7 +113,7 @@ mod tests {
     use super::*;
     use punctual_core::{MonotonicNs, Tid};
 
-    fn shown(events: &[(u32, EventKind)], lost: bool) -> Vec<(u32, String, String, bool, u64)> {
+    fn shown(events: &[(u32, EventKind)], lost: bool) -> Vec<(u32, String, bool, u64)> {
         let calls = BTreeMap::from([(144, "sched_setscheduler"), (151, "mlockall")]);
         let event = |(at, (tid, what)): (usize, &(u32, EventKind))| Event {
             at: MonotonicNs(at as i64),
@@ -112,11 +123,11 @@ mod tests {
         };
         let events: Vec<Event> = events.iter().enumerate().map(event).collect();
         let all = refusals(&events, &calls, lost).into_iter();
-        all.map(|one| (one.thread, one.call, one.error, one.without_entry, one.times)).collect()
+        all.map(|one| (one.thread, one.words(), one.without_entry, one.times)).collect()
     }
 
     fn enter(number: u32) -> EventKind {
-        EventKind::SyscallEnter { number, args: [0, 1] }
+        EventKind::SyscallEnter { number, args: [0, 1 | RESET_ON_FORK] }
     }
 
     fn exit(number: u32, result: i64) -> EventKind {
@@ -134,14 +145,14 @@ mod tests {
             (9, enter(144)),
             (9, exit(144, 0)),
         ];
-        let (setscheduler, mlockall) = ("sched_setscheduler".to_owned(), "mlockall".to_owned());
+        let of = |thread, words: &str, filter| (thread, words.to_owned(), filter, 1);
         let expected = vec![
-            (7, setscheduler.clone(), "EPERM".to_owned(), false, 1),
-            (7, mlockall, "ENOMEM".to_owned(), false, 1),
-            (8, setscheduler, "EPERM".to_owned(), true, 1),
+            of(7, "sched_setscheduler(SCHED_FIFO) was refused (EPERM)", false),
+            of(7, "mlockall was refused (ENOMEM)", false),
+            of(8, "sched_setscheduler was refused (EPERM)", true),
         ];
         assert_eq!(shown(&events, false), expected);
         // Its entry may be what was lost.
-        assert!(shown(&events, true).iter().all(|one| !one.3));
+        assert!(shown(&events, true).iter().all(|one| !one.2));
     }
 }

@@ -6,6 +6,7 @@ use crate::options::RunOptions;
 use crate::programs::find_program;
 use punctual_core::CpuSet;
 use punctual_host::files::{Files, Root};
+use punctual_host::fixed::first_threads;
 use punctual_plan::{
     Experiment, LoadOptions, MAX_FILE_BYTES, Plan, ResolveContext, SourceFormat, TargetPlan,
 };
@@ -119,8 +120,17 @@ impl ExperimentRequest {
     /// Resolves the experiment for this system; warnings are shown, errors end it.
     pub fn resolve(&self, messages: Listener) -> Result<(Loaded, Plan), Failure> {
         let files = Root::system();
-        let (online, present) = (cpus(&files, "online")?, cpus(&files, "present")?);
+        let (mut online, present) = (cpus(&files, "online")?, cpus(&files, "present")?);
+        if self.without_smt() {
+            online = first_threads(&files, &online);
+        }
         self.resolve_for(online, present, memory(&files)?, messages)
+    }
+
+    /// Whether it takes all but the first thread of each core offline.
+    fn without_smt(&self) -> bool {
+        self.load()
+            .is_ok_and(|loaded| loaded.experiment.settings.smt.as_ref().is_some_and(|at| !at.value))
     }
 
     /// Resolves the experiment for a system with these CPUs, this much memory in bytes, and the

@@ -10,6 +10,7 @@ mod ending;
 mod entries;
 mod evidence;
 mod explaining;
+mod fixed;
 mod heat;
 mod joining;
 pub mod mapping;
@@ -118,7 +119,8 @@ pub fn run(
     // If nothing was started, nothing is left behind. Dropping a partition undoes it, at any early
     // return.
     let mut unfinished = UnfinishedBundle::of(writer.directory());
-    let make = |asked| partition::HeldPartition::make(asked, context.messages);
+    let fixed = fixed::HeldSettings::make(plan, context.messages)?;
+    let make = |asked| partition::HeldPartition::make(asked, plan, context.messages);
     let (made, found) = plan.partition.as_ref().map(make).transpose()?.unzip();
     let partition = match made {
         Some(made) => Some(made),
@@ -139,6 +141,7 @@ pub fn run(
         findings: found.unwrap_or_default(),
         unwritten: Vec::new(),
         partition,
+        fixed,
         preparation: None,
         companions: Vec::new(),
         metrics: context
@@ -168,6 +171,7 @@ pub fn run(
     let finished: Vec<_> =
         run.companions.drain(..).map(|companion| companion.finish(phases)).collect();
     let left = run.partition.take().and_then(partition::HeldPartition::undo);
+    let left = left.into_iter().chain(run.fixed.take().and_then(fixed::HeldSettings::undo));
     memory::unlock_all();
     let (phases, outcome) = ran.map_err(Failure::refused)?;
     unfinished.keep();

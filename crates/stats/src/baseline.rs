@@ -33,7 +33,8 @@ pub(crate) use effect::smallest_step;
 pub use effect::{LevelShift, shift};
 pub use leap::{Leap, needed};
 pub use levels::{FigureLevel, levels};
-pub use runs::{changed, figures, hold, kept, proposed};
+pub(crate) use runs::hold_and_propose;
+pub use runs::{changed, figures, hold, kept};
 pub use simulated::{
     BoundRates, Followed, Quiet, SimulatedMachine, SimulatedNoise, SimulationResult, bounds,
     follow, quiet, simulate,

@@ -8,6 +8,7 @@
 //! missing. Messages and files beside the bundle are the command's, the same for all.
 
 pub mod boards;
+mod power;
 mod remote;
 mod returned;
 pub mod ssh;

@@ -11,7 +11,6 @@
 pub mod apply;
 pub mod blocks;
 pub mod boot;
-pub mod changes;
 pub mod cost;
 pub mod directory;
 pub mod offer;

@@ -46,8 +46,8 @@ pub struct ThreadFacts {
     pub waits_in: String,
     /// The interpreter or virtual machine that it is a thread of: advice on calls of C fits none.
     pub runtime: Option<String>,
-    /// Why the kernel refuses a real-time policy to it, where it does.
-    pub refused: Option<String>,
+    /// The refusal of a real-time policy to it, if there is one, and the change that grants it.
+    pub refused: Option<LintViolation>,
     /// Kernel threads of lower priority that ended its waits, by id: their scheduling.
     pub lower: BTreeMap<u32, String>,
 }

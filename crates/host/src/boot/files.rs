@@ -24,39 +24,6 @@ impl BootFiles {
         BootFiles { root: Root::at(base), base: base.to_owned(), kept, loader, run }
     }
 
-    /// The files that may be written, relative to the root.
-    pub fn written(loader: &Loader) -> Vec<(String, Revert)> {
-        let inside = |directory: &str, names: &[(&str, Revert)]| {
-            names.iter().map(|(name, how)| (format!("{directory}/{name}"), *how)).collect()
-        };
-        match loader {
-            Loader::Grub { directory, .. } => inside(
-                directory,
-                &[("custom.cfg", Revert::GrubCustom), ("grubenv", Revert::GrubEnvironment)],
-            ),
-            Loader::SystemdBoot { directory, .. } => {
-                inside(directory, &[(systemd_boot::FILE, Revert::Counted)])
-            }
-            Loader::RaspberryPi { directory, .. } => inside(
-                directory,
-                &[
-                    (raspberry::CMDLINE, Revert::Own),
-                    (raspberry::TRYBOOT, Revert::Own),
-                    (raspberry::CONFIG, Revert::Whole),
-                ],
-            ),
-            Loader::UBoot { directory, .. } => inside(
-                directory,
-                &[
-                    (u_boot::TRIAL, Revert::Own),
-                    (u_boot::SCRIPT, Revert::Own),
-                    (u_boot::ONCE, Revert::Own),
-                ],
-            ),
-            Loader::Kexec { .. } | Loader::Harness { .. } => Vec::new(),
-        }
-    }
-
     /// Requests a trial of the next boot, and of that alone.
     ///
     /// # Errors
@@ -109,15 +76,18 @@ impl BootFiles {
                     false => self.put(&config, text.as_bytes(), Revert::Whole),
                 }
             }
-            Loader::UBoot { directory, configuration } => {
+            Loader::UBoot { directory, configuration, environment } => {
                 let path = format!("{directory}/{configuration}");
                 let usual = self.kept.text(&path)?.unwrap_or_default();
                 let text = u_boot::trial_configuration(&self.root, directory, &usual, trial)
                     .map_err(refused)?;
                 let path = |name: &str| format!("{directory}/{name}");
                 self.put(&path(u_boot::TRIAL), text.as_bytes(), Revert::Own)?;
-                let script = u_boot::script(configuration);
+                let script = u_boot::script(configuration, *environment);
                 self.put(&path(u_boot::SCRIPT), &script, Revert::Own)?;
+                if *environment {
+                    return self.command(&["fw_setenv", u_boot::VARIABLE, "1"]);
+                }
                 self.put(&path(u_boot::ONCE), b"boot punctual/trial.conf once\n", Revert::Own)
             }
             Loader::Kexec { cmdline, release } => {
@@ -165,6 +135,13 @@ impl BootFiles {
             Loader::SystemdBoot { directory, .. } => {
                 self.kept.remove_entry(&format!("{directory}/{}", systemd_boot::FILE))
             }
+            Loader::UBoot { environment: true, .. } => {
+                match (self.run)(&["fw_printenv", u_boot::VARIABLE]) {
+                    Err(why) if why.contains("not defined") => Ok(()),
+                    Err(why) => Err(BootError::Failed(why)),
+                    Ok(()) => repeated(format!("U-Boot did not clear {}", u_boot::VARIABLE)),
+                }
+            }
             Loader::UBoot { directory, .. } => {
                 let flag = format!("{directory}/{}", u_boot::ONCE);
                 match self.root.exists(&format!("/{flag}")) {
@@ -196,14 +173,21 @@ impl BootFiles {
             Loader::SystemdBoot { directory, .. } => {
                 self.kept.has(&format!("{directory}/{}", systemd_boot::FILE))?
             }
+            Loader::UBoot { directory, environment: true, .. } => {
+                self.kept.has(&format!("{directory}/{}", u_boot::SCRIPT))?
+            }
             _ => false,
         };
-        let allowed = [&BootFiles::written(&self.loader), more].concat();
+        let own = self.loader.files().into_iter().map(|(path, how, _)| (path, how));
+        let allowed: Vec<(String, Revert)> = own.chain(more.iter().cloned()).collect();
         let mut not_done = Vec::new();
         match &self.loader {
             // An empty name removes the variable (bootctl(1)).
             Loader::SystemdBoot { .. } if has_entry => {
                 not_done.extend((self.run)(&["bootctl", "set-oneshot", ""]).err());
+            }
+            Loader::UBoot { environment: true, .. } if has_entry => {
+                not_done.extend((self.run)(&["fw_setenv", u_boot::VARIABLE]).err());
             }
             Loader::Kexec { .. } => not_done.extend((self.run)(&["kexec", "-u"]).err()),
             Loader::Harness { file } => {

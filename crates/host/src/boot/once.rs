@@ -8,6 +8,7 @@ use super::kept::KeptFiles;
 use super::systemd_boot::DIRECTORIES as EFI;
 use super::words::{Trial, is_trial, mark};
 use super::{BootError, Loader, find, grub, raspberry, u_boot};
+use crate::check::{self, Context, RuleVerdict};
 use crate::files::{Files, Root};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -49,8 +50,12 @@ pub enum TrialProgress {
 pub struct TrialStatus {
     pub trial: Trial,
     pub progress: TrialProgress,
-    /// How a running trial differs from the request.
+    /// How a running trial differs from the request, in its words, its kernel, or in what of them
+    /// is in force.
     pub differences: Vec<String>,
+    /// The parts that cannot be read back.
+    #[serde(default)]
+    pub unknown: Vec<String>,
 }
 
 /// How a machine boots.
@@ -60,6 +65,8 @@ pub struct BootStatus {
     pub loader: Option<String>,
     /// How the usual boot follows a trial.
     pub way_back: Option<String>,
+    /// The end of a trial that hangs before any program runs.
+    pub hang: Option<String>,
     /// Why no entry can be booted once.
     pub reasons: Vec<String>,
     /// The usual boot, as its boot loader has it.
@@ -122,18 +129,20 @@ impl BootMachine {
                 (false, true) => TrialProgress::Requested,
                 (false, false) => TrialProgress::Over,
             };
-            let mut differences = Vec::new();
+            let (mut differences, mut unknown) = (Vec::new(), Vec::new());
             if progress == TrialProgress::Running {
                 differences = state.trial.differences(&cmdline);
                 if let Some(kernel) = state.trial.kernel.as_ref().filter(|of| **of != release) {
                     differences.push(format!("the kernel is {release}, not {kernel}"));
                 }
+                self.compare_in_force(&state.trial, &mut differences, &mut unknown);
             }
-            TrialStatus { trial: state.trial, progress, differences }
+            TrialStatus { trial: state.trial, progress, differences, unknown }
         });
         Ok(BootStatus {
             loader: loader.as_ref().map(|loader| loader.name().to_owned()),
             way_back: loader.as_ref().map(|loader| loader.way_back().to_owned()),
+            hang: loader.as_ref().map(|loader| self.of_a_hang(loader, &cmdline)),
             reasons,
             usual: loader.as_ref().map(usual),
             release,
@@ -142,6 +151,58 @@ impl BootMachine {
             watchdog: self.root.exists(WATCHDOG),
             trial,
         })
+    }
+
+    /// The end of a trial that hangs before any program runs. Only kexec leaves a watchdog armed:
+    /// drivers stop theirs at a reboot, unless that parameter forbids it (drivers/watchdog/
+    /// watchdog_core.c, stop_on_reboot).
+    fn of_a_hang(&self, loader: &Loader, cmdline: &str) -> String {
+        let state = self.root.read_trimmed("/sys/class/watchdog/watchdog0/state");
+        let is_armed = state.is_ok_and(|state| state == "active");
+        let stays = cmdline.split_whitespace().any(|word| word == "watchdog.stop_on_reboot=0");
+        match loader {
+            Loader::Kexec { .. } if is_armed && stays => {
+                "the armed watchdog, which kexec does not stop (watchdog.stop_on_reboot=0)"
+            }
+            Loader::Kexec { .. } => {
+                "NOTHING, but a reset by hand or a power switch: that needs an armed watchdog and \
+                 watchdog.stop_on_reboot=0 on this command line"
+            }
+            Loader::Harness { .. } => "the harness",
+            _ => {
+                "a watchdog only if the boot loader or firmware starts one, which is not known \
+                 here; else a reset by hand or a power switch"
+            }
+        }
+        .to_owned()
+    }
+
+    /// Compares the preemption model and the isolation in force with the request, by the rules of
+    /// `check`.
+    fn compare_in_force(
+        &self,
+        trial: &Trial,
+        differences: &mut Vec<String>,
+        unknown: &mut Vec<String>,
+    ) {
+        let context = Context::new(&self.root, None);
+        for id in ["preemption-request", "isolation-request"] {
+            let Some(result) = check::evaluate(id, &context) else { continue };
+            let words = format!("{} ({})", result.message, result.evidence);
+            match result.verdict {
+                RuleVerdict::Ok => {}
+                RuleVerdict::Unknown => unknown.push(words),
+                _ => differences.push(words),
+            }
+        }
+        let is_named_rt = |kernel: &String| kernel.split('-').any(|part| part == "rt");
+        if trial.kernel.as_ref().is_some_and(is_named_rt) {
+            match context.environment.kernel.is_real_time() {
+                Some(true) => {}
+                Some(false) => differences.push("the kernel is not PREEMPT_RT".to_owned()),
+                None => unknown.push("whether the kernel is PREEMPT_RT".to_owned()),
+            }
+        }
     }
 
     /// Requests a trial of the next boot. `any`: also if the boot loader would repeat it. Returns
@@ -345,11 +406,14 @@ fn usual(loader: &Loader) -> String {
             line.unwrap_or_default().to_owned()
         }
         Loader::SystemdBoot { body, .. } => {
-            let has = |line: &&str| line.starts_with("linux") || line.starts_with("options");
+            let has =
+                |line: &&str| ["linux", "efi", "options"].iter().any(|word| line.starts_with(word));
             body.lines().filter(has).collect::<Vec<_>>().join(", ")
         }
         Loader::RaspberryPi { directory, .. } => format!("/{directory}/{}", raspberry::CONFIG),
-        Loader::UBoot { directory, configuration } => format!("/{directory}/{configuration}"),
+        Loader::UBoot { directory, configuration, .. } => {
+            format!("/{directory}/{configuration}").replace("/./", "/")
+        }
         Loader::Kexec { cmdline, release } => format!("{release} {cmdline}"),
         Loader::Harness { file } => file.clone(),
     }

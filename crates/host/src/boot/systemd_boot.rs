@@ -18,14 +18,27 @@ pub(super) const FILE: &str = "loader/entries/punctual-once+1.conf";
 const ENTRIES: &str = "loader/entries";
 /// The loader's description of itself in a firmware variable: UTF-16.
 const INFO: &str = "/sys/firmware/efi/efivars/LoaderInfo-4a67b082-0a4c-41cf-b6c7-440b29bb8c4f";
+/// The id of the booted entry, likewise; of a unified kernel image its file name.
+const SELECTED: &str =
+    "/sys/firmware/efi/efivars/LoaderEntrySelected-4a67b082-0a4c-41cf-b6c7-440b29bb8c4f";
+/// Whether Secure Boot is on, after the attributes.
+const SECURE: &str = "/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c";
+/// The directory of unified kernel images.
+const UNIFIED: &str = "EFI/Linux";
 /// The mount points of the EFI partition, or that of entries.
 pub(super) const DIRECTORIES: [&str; 3] = ["boot", "efi", "boot/efi"];
 
 /// Whether systemd-boot booted this system.
 pub(super) fn is_used(files: &dyn Files) -> bool {
     let info = files.read_bytes(INFO).unwrap_or_default();
-    let plain: Vec<u8> = info.into_iter().filter(|byte| *byte != 0).collect();
-    String::from_utf8_lossy(&plain).contains("systemd-boot")
+    plain(&info).contains("systemd-boot")
+}
+
+/// The text of a firmware variable, after its attributes (4 bytes): UTF-16.
+fn plain(variable: &[u8]) -> String {
+    let is_text = |byte: &&u8| byte.is_ascii_graphic() || **byte == b' ';
+    let plain: Vec<u8> = variable.iter().filter(is_text).copied().collect();
+    String::from_utf8_lossy(&plain).into_owned()
 }
 
 /// The directory above `loader/entries`, and the booted entry.
@@ -48,11 +61,31 @@ fn found(files: &dyn Files) -> Result<(String, String), String> {
     let release = files.read_trimmed("/proc/sys/kernel/osrelease").unwrap_or_default();
     let all = entries(files);
     let booted = all.into_iter().find(|(_, text)| is_booted(text, &cmdline, &release));
-    booted.ok_or_else(|| {
-        "no file in loader/entries has this kernel and command line (unified kernel images have \
-         none)"
-            .to_owned()
-    })
+    booted.map_or_else(|| unified(files, &cmdline), Ok)
+}
+
+/// The booted unified kernel image, as an entry that gives it the usual command line. Its stub
+/// takes one in the place of its own unless Secure Boot is on (systemd-stub(7)).
+fn unified(files: &dyn Files, cmdline: &str) -> Result<(String, String), String> {
+    let none = "no file in loader/entries has this kernel and command line";
+    let image = plain(&files.read_bytes(SELECTED).unwrap_or_default());
+    if !image.ends_with(".efi") {
+        return Err(none.to_owned());
+    }
+    let has = |directory: &&&str| files.exists(&format!("/{directory}/{UNIFIED}/{image}"));
+    let Some(directory) = DIRECTORIES.iter().find(has).filter(|_| !image.contains('/')) else {
+        return Err(format!("{none}, and there is no {UNIFIED}/{image}"));
+    };
+    match files.read_bytes(SECURE).ok().and_then(|bytes| bytes.get(4).copied()) {
+        Some(0) => Ok((
+            (*directory).to_owned(),
+            format!("efi /{UNIFIED}/{image}\noptions {}\n", cmdline.trim()),
+        )),
+        _ => Err(format!(
+            "{image} is a unified kernel image, which takes no other command line while Secure \
+             Boot is on, or not known to be off"
+        )),
+    }
 }
 
 /// The entries of others, each with the directory above `loader/entries`.
@@ -84,6 +117,18 @@ pub(super) fn trial_entry(
 ) -> Result<String, String> {
     let Some(release) = &trial.kernel else { return Ok(with_words(usual, trial)) };
     let mut all = entries(files).into_iter().filter(|(of, _)| of == directory).map(|(_, t)| t);
+    if let Some((_, images)) = usual.lines().find_map(|line| value(line, "efi")?.rsplit_once('/')) {
+        let names = files.list(&format!("/{directory}/{UNIFIED}")).unwrap_or_default();
+        let is_of = |name: &&String| name.contains(release.as_str()) && name.ends_with(".efi");
+        // The shortest: `6.1.0-56` is a part of `6.1.0-56-rt`.
+        let found = Some(images.to_owned()).into_iter().chain(names);
+        let found: Vec<String> = found.filter(|name| is_of(&name)).collect();
+        let image = found.iter().min_by_key(|name| name.len());
+        let image =
+            image.ok_or_else(|| format!("systemd-boot: no image in {UNIFIED} has {release}"))?;
+        let usual = usual.replacen(images, image, 1);
+        return Ok(with_words(&usual, trial));
+    }
     let is_of = |text: &String| {
         let version = text.lines().find_map(|line| value(line, "version"));
         let kernel = text.lines().find_map(|line| value(line, "linux")).unwrap_or_default();

@@ -78,7 +78,11 @@ impl Tree {
         String::from_utf8_lossy(&fs::read(self.root().join(path)).unwrap()).into_owned()
     }
     fn machine(&self) -> BootMachine {
-        BootMachine::at(self.root(), |_| Ok(()), step)
+        let run = |words: &[&str]| match words[0] {
+            "fw_printenv" => Err(r#"## Error: "punctual_once" not defined"#.to_owned()),
+            _ => Ok(()),
+        };
+        BootMachine::at(self.root(), run, step)
     }
     fn found(&self) -> Result<Loader, String> {
         find(&Root::at(self.root()), false).map_err(|why| why.join("; "))
@@ -100,7 +104,7 @@ impl Tree {
                 let now = self.read(&path).replace("next_entry=punctual-once\n", "next_entry=\n");
                 self.put(&path, &format!("{now}{}", "#".repeat(1024 - now.len())));
             }
-            Loader::UBoot { directory, .. } => {
+            Loader::UBoot { directory, environment: false, .. } => {
                 fs::remove_file(self.root().join(directory).join("punctual/once")).unwrap();
             }
             Loader::RaspberryPi { .. } => {
@@ -206,6 +210,40 @@ fn with_u_boot() -> Tree {
     ])
 }
 
+/// U-Boot with extlinux.conf on ext4 and its environment in a file.
+fn with_environment() -> Tree {
+    let tree = Tree::of(&[
+        ("proc/cmdline", "console=ttyAMA0 quiet"),
+        ("proc/device-tree/compatible", "linux,dummy-virt\0"),
+        ("proc/self/mounts", "none / rootfs rw 0 0\n/dev/vda1 / ext4 rw 0 0\n"),
+        ("boot/extlinux/extlinux.conf", EXTLINUX),
+        ("usr/bin/fw_setenv", ""),
+        ("etc/fw_env.config", "# device offset size\n/boot/uboot.env 0x10 0x40\n"),
+    ]);
+    let mut variables = b"bootdelay=0\0bootcmd=run distro_bootcmd\0".to_vec();
+    variables.resize(0x40 - 4, 0);
+    let sum = crc32fast::hash(&variables).to_le_bytes();
+    let file = [&[0xff; 0x10][..], &sum, &variables].concat();
+    fs::write(tree.root().join("boot/uboot.env"), file).unwrap();
+    tree
+}
+
+/// systemd-boot with unified kernel images.
+fn with_unified_images(secure: &str) -> Tree {
+    let tree = with_systemd_boot();
+    fs::remove_dir_all(tree.root().join("boot/efi/loader")).unwrap();
+    let variable = |name: &str| format!("sys/firmware/efi/efivars/{name}");
+    let id: String = "debian-6.1.0-56.efi\0".chars().flat_map(|c| [c, '\0']).collect();
+    let selected = "LoaderEntrySelected-4a67b082-0a4c-41cf-b6c7-440b29bb8c4f";
+    tree.put(&variable(selected), &format!("\u{6}\0\0\0{id}"));
+    let of_secure = variable("SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c");
+    tree.put(&of_secure, &format!("\u{6}\0\0\0{secure}"));
+    tree.put("boot/efi/EFI/Linux/debian-6.1.0-56.efi", "MZ");
+    tree.put("boot/efi/EFI/Linux/debian-6.1.0-56-rt.efi", "MZ");
+    tree.put("proc/cmdline", "root=UUID=11-22 ro quiet");
+    tree
+}
+
 fn with_kexec() -> Tree {
     Tree::of(&[
         ("proc/cmdline", "BOOT_IMAGE=x root=/dev/sda1"),
@@ -239,13 +277,15 @@ fn trials(tree: &Tree, any: bool) {
 
 #[test]
 fn every_boot_loader_is_restored_after_a_kill_at_any_write() {
-    let trees: [(&str, &dyn Fn() -> Tree, bool); 6] = [
+    let trees: [(&str, &dyn Fn() -> Tree, bool); 8] = [
         ("GRUB", &with_grub, false),
         ("BLS", &with_specified_entries, false),
         ("systemd-boot", &with_systemd_boot, false),
         ("tryboot", &|| with_raspberry(true), false),
         ("config.txt", &|| with_raspberry(false), true),
         ("U-Boot", &with_u_boot, false),
+        ("environment", &with_environment, false),
+        ("unified", &|| with_unified_images("\0"), false),
     ];
     for (name, tree, any) in trees {
         let whole = tree();
@@ -273,7 +313,7 @@ fn every_boot_loader_is_restored_after_a_kill_at_any_write() {
 
 #[test]
 fn the_usual_files_stay_as_they_are_while_a_trial_is_requested() {
-    let trees: [(Tree, &[&str]); 5] = [
+    let trees: [(Tree, &[&str]); 6] = [
         (with_grub(), &["boot/grub/custom.cfg", "boot/grub/grubenv"]),
         (with_specified_entries(), &["boot/grub2/custom.cfg", "boot/grub2/grubenv"]),
         (with_systemd_boot(), &["boot/efi/loader/entries/punctual-once+1.conf"]),
@@ -282,6 +322,7 @@ fn the_usual_files_stay_as_they_are_while_a_trial_is_requested() {
             with_u_boot(),
             &["media/boot/boot.scr", "media/boot/punctual/once", "media/boot/punctual/trial.conf"],
         ),
+        (with_environment(), &["boot.scr", "punctual/trial.conf"]),
     ];
     for (tree, own) in trees {
         let before = tree.all();
@@ -294,6 +335,7 @@ fn the_usual_files_stay_as_they_are_while_a_trial_is_requested() {
             path.ends_with("/punctual")
                 || path.ends_with("punctual/boot.json")
                 || path.ends_with("punctual/reboots-files.json")
+                || *path == "punctual"
         };
         let written: Vec<&String> = changed.iter().filter(|path| !is_journal(path)).collect();
         assert_eq!(written, own, "{:?}", tree.found());
@@ -352,6 +394,15 @@ fn a_trial_of_another_kernel_boots_that_kernel() {
     );
     assert!(trial_conf.ends_with(&entry), "{trial_conf}");
 
+    let tree = with_unified_images("\0");
+    tree.machine().once(&trial, false).unwrap();
+    let entry = tree.read("boot/efi/loader/entries/punctual-once+1.conf");
+    let expected = format!(
+        "title punctual: one boot\nefi /EFI/Linux/debian-6.1.0-56-rt.efi\noptions root=UUID=11-22 \
+         ro\noptions {marked}\n"
+    );
+    assert!(entry.ends_with(&expected), "{entry}");
+
     let missing = Trial { kernel: Some("9.9".to_owned()), ..Trial::default() };
     for tree in [with_grub(), with_specified_entries(), with_systemd_boot(), with_u_boot()] {
         let before = tree.all();
@@ -375,6 +426,11 @@ fn the_script_for_u_boot_has_valid_checksums() {
     assert_eq!((word(0), word(4)), (0x2705_1956, crc32fast::hash(&blank)));
     assert_eq!((word(12) as usize, word(24)), (data.len(), crc32fast::hash(data)));
     let script = String::from_utf8(data[8..].to_vec()).unwrap();
+    let tree = with_environment();
+    tree.machine().once(&words("isolcpus=3"), false).unwrap();
+    let by_variable = tree.read("boot.scr");
+    let once = "= 1; then\n\tsetenv punctual_once\n\tif saveenv; then\n\t\tsysboot";
+    assert!(by_variable.contains(once), "{by_variable}");
     assert_eq!((word(64) as usize, word(68)), (script.len(), 0));
     let place = |text: &str| script.find(text).unwrap_or_else(|| panic!("{text}: {script}"));
     assert!(place("fatrm") < place("/punctual/trial.conf"));
@@ -388,7 +444,8 @@ fn a_boot_loader_without_a_way_back_is_refused() {
     let lvm = ON_DISK.replace("/dev/sda1", "/dev/mapper/vg-root");
     let mounts = "/dev/vda1 /media/boot vfat ro 0 0\n";
     let elsewhere = "/dev/vda1 / ext4 rw 0 0\n";
-    let cases: [(Tree, &str, &str, &str); 9] = [
+    let fw = "etc/fw_env.config";
+    let cases: [(Tree, &str, &str, &str); 14] = [
         (with_grub(), "proc/self/mountinfo", &raid, "/dev/md0, which is not a plain disk"),
         (with_grub(), "proc/self/mountinfo", &lvm, "/dev/mapper/vg-root, which is not"),
         (with_grub(), "proc/self/mountinfo", &btrfs, "/boot/grub is on btrfs"),
@@ -403,6 +460,11 @@ fn a_boot_loader_without_a_way_back_is_refused() {
         (with_u_boot(), "media/boot/boot.scr", "theirs", "boot.scr is there, and decides first"),
         (with_u_boot(), "media/boot/extlinux/extlinux.conf", "", "decides first"),
         (with_u_boot(), "proc/self/mounts", elsewhere, "there are no files of GRUB"),
+        (with_environment(), fw, "/boot/uboot.env 0x0 0x40\n", "names no valid environment"),
+        (with_environment(), fw, "/dev/mtd9 0x10 zz\n#", "names no valid environment"),
+        (with_environment(), "extlinux/extlinux.conf", "", "decides first"),
+        (with_unified_images("\u{1}"), "x", "", "debian-6.1.0-56.efi is a unified kernel image"),
+        (with_unified_images(""), "x", "", "Secure Boot is on, or not known to be off"),
     ];
     for (tree, path, text, reason) in cases {
         tree.put(path, text);
@@ -437,9 +499,34 @@ fn a_trial_that_fell_back_is_not_taken_for_it() {
     assert!(differences.contains("has no isolcpus=3"), "{differences}");
     assert!(differences.contains("still has quiet"), "{differences}");
     tree.put("proc/cmdline", "punctual.boot=aaaa00001111 panic=10 isolcpus=3");
+    // The kernel took no notice of the words.
+    tree.put("sys/devices/system/cpu/possible", "0-3");
+    tree.put("sys/devices/system/cpu/isolated", "\n");
+    assert!(why(&tree).contains("not in force: isolcpus=3"), "{}", why(&tree));
+    tree.put("sys/devices/system/cpu/isolated", "3\n");
     assert!(flag.exists() && why(&tree).contains("did not remove"), "{}", why(&tree));
     fs::remove_file(flag).unwrap();
-    tree.machine().verify().unwrap();
+    assert_eq!(tree.machine().verify().unwrap().trial.unwrap().unknown, [""; 0]);
+}
+
+#[test]
+fn a_preemption_model_that_the_kernel_ignored_is_a_difference() {
+    let tree = with_u_boot();
+    tree.machine().once(&words("preempt=full"), false).unwrap();
+    fs::remove_file(tree.root().join("media/boot/punctual/once")).unwrap();
+    tree.put("proc/sys/kernel/random/boot_id", "cccc");
+    tree.put("proc/cmdline", "punctual.boot=aaaa00001111 panic=10 preempt=full");
+    // Of a kernel without PREEMPT_DYNAMIC, as Debian's for arm64.
+    tree.put("proc/sys/kernel/version", "#1 SMP Debian 6.1.170-3\n");
+    tree.put("boot/config-6.1.0-56", "CONFIG_PREEMPT_VOLUNTARY=y\n");
+    let why = tree.machine().verify().unwrap_err().to_string();
+    assert!(why.contains("preempt=full") && why.contains("voluntary"), "{why}");
+    tree.put("proc/sys/kernel/version", "#1 SMP PREEMPT_DYNAMIC Debian 6.1.170-3\n");
+    let status = tree.machine().verify().expect("it may be in force");
+    let unknown = status.trial.expect("it runs").unknown;
+    assert!(unknown[0].contains("cannot be read"), "{unknown:?}");
+    tree.put("sys/kernel/debug/sched/preempt", "none voluntary (full)\n");
+    assert_eq!(tree.machine().verify().unwrap().trial.unwrap().unknown, [""; 0]);
 }
 
 #[test]
@@ -448,6 +535,15 @@ fn kexec_is_the_last_way_and_changes_no_file_of_the_boot() {
     let Ok(Loader::Kexec { cmdline, .. }) = tree.found() else { panic!("{:?}", tree.found()) };
     assert_eq!(cmdline, "root=/dev/sda1");
     let before = tree.all();
+    let hang = |tree: &Tree| tree.machine().status().unwrap().hang.unwrap();
+    assert!(hang(&tree).starts_with("NOTHING"), "{}", hang(&tree));
+    let cmdline = tree.read("proc/cmdline");
+    tree.put("sys/class/watchdog/watchdog0/state", "active\n");
+    tree.put("proc/cmdline", &format!("{} watchdog.stop_on_reboot=0\n", cmdline.trim()));
+    assert!(hang(&tree).starts_with("the armed watchdog"), "{}", hang(&tree));
+    assert!(hang(&with_grub()).contains("not known"));
+    tree.put("proc/cmdline", &cmdline);
+    fs::remove_dir_all(tree.root().join("sys/class")).unwrap();
     assert_eq!(tree.machine().once(&words("isolcpus=3"), false).unwrap(), ["kexec", "-e"]);
     tree.boots(&tree.found().unwrap(), "root=/dev/sda1 panic=10", 1);
     assert_eq!(tree.machine().restore().unwrap(), (true, Vec::new()));

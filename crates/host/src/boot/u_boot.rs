@@ -3,7 +3,8 @@
 //! U-Boot's usual `distro_bootcmd` runs /boot.scr before it looks into /boot for
 //! extlinux/extlinux.conf, but after /extlinux/extlinux.conf. The script removes a file, which
 //! U-Boot can on FAT, and only then boots the trial: whatever happens to that, the next boot does
-//! not find the file, and boots extlinux.conf.
+//! not find the file, and boots extlinux.conf. On other root file systems it is a variable of
+//! U-Boot's environment, which the script saves without it first.
 
 use super::words::Trial;
 use super::{Loader, Way, installed, release_of};
@@ -19,44 +20,107 @@ const USUAL: &str = "boot/extlinux/extlinux.conf";
 /// A script that would run in the place of ours.
 const OTHERS: [&str; 3] = ["boot.scr.uimg", "boot.scr", "extlinux/extlinux.conf"];
 
-/// The mount points of FAT file systems, without the leading `/`.
+/// The root file system, from which paths are as from any mount point.
+const ROOT: &str = ".";
+/// The variable that requests a trial where U-Boot cannot remove a file.
+pub(super) const VARIABLE: &str = "punctual_once";
+/// The places of the environment for fw_setenv(8), and of that program.
+const PLACES: &str = "/etc/fw_env.config";
+const TOOLS: [&str; 4] =
+    ["/usr/bin/fw_setenv", "/usr/sbin/fw_setenv", "/bin/fw_setenv", "/sbin/fw_setenv"];
+/// The largest environment that is read, in bytes.
+const MAX_ENVIRONMENT: usize = 1 << 20;
+
+/// The mount points of FAT file systems, without the leading `/`, and the root.
 pub(super) fn mounts(files: &dyn Files) -> Vec<String> {
     let mounts = files.read("/proc/self/mounts").unwrap_or_default();
     let all = mounts.lines().filter_map(CgroupMount::parse).filter(|of| of.kind == "vfat");
-    all.map(|mount| mount.point.trim_start_matches('/').to_owned()).collect()
+    let fat = all.map(|mount| mount.point.trim_start_matches('/').to_owned());
+    let root = files.exists(&format!("/{USUAL}")).then(|| ROOT.to_owned());
+    fat.chain(root).collect()
 }
 
-/// A FAT file system with extlinux.conf below boot/.
+/// A FAT file system with extlinux.conf below boot/, or the root file system with an environment.
 pub(super) fn find(files: &dyn Files, _any: bool) -> Way {
     if !files.exists("/proc/device-tree") {
         return Way::Other;
     }
     let mounts = files.read("/proc/self/mounts").unwrap_or_default();
-    for line in mounts.lines() {
-        let Some(mount) = CgroupMount::parse(line) else { continue };
-        let directory = mount.point.trim_start_matches('/').to_owned();
-        if mount.kind != "vfat" || !files.exists(&format!("/{directory}/{USUAL}")) {
-            continue;
-        }
-        let impossible = |why: &str| Way::Impossible(format!("U-Boot: {why}"));
-        if mount.options.split(',').any(|option| option == "ro") {
-            return impossible(&format!("/{directory} is mounted read-only"));
-        }
-        let is_there = |name: &&&str| files.exists(&format!("/{directory}/{name}"));
-        // Ours is there during a trial.
-        let ours = files.exists(&format!("/{directory}/{TRIAL}"));
-        let other = OTHERS.iter().filter(|name| !(ours && **name == SCRIPT)).find(is_there);
-        return match other {
-            Some(name) => impossible(&format!("/{directory}/{name} is there, and decides first")),
-            None => Way::Found(Loader::UBoot { directory, configuration: USUAL.to_owned() }),
+    let mounts: Vec<CgroupMount> = mounts.lines().filter_map(CgroupMount::parse).collect();
+    let is_fat = |of: &&CgroupMount| {
+        of.kind == "vfat" && files.exists(&format!("{}/{USUAL}", of.point.trim_end_matches('/')))
+    };
+    let is_other = |of: &CgroupMount| of.point == "/boot" || of.point == "/boot/extlinux";
+    let is_on_root = files.exists(&format!("/{USUAL}")) && !mounts.iter().any(is_other);
+    let (mount, environment) = match mounts.iter().find(is_fat) {
+        Some(mount) => (Some(mount), false),
+        // The last one mounted there is the one in use.
+        None => (mounts.iter().rfind(|of| of.point == "/" && is_on_root), true),
+    };
+    let impossible = |why: &str| Way::Impossible(format!("U-Boot: {why}"));
+    let Some(mount) = mount else {
+        let elsewhere = ["/boot/extlinux/extlinux.conf", "/extlinux/extlinux.conf"];
+        return match elsewhere.iter().find(|path| files.exists(path)) {
+            Some(path) => impossible(&format!(
+                "{path} is neither below boot/ of a FAT file system, where U-Boot can remove a \
+                 file, nor of the root file system"
+            )),
+            None => Way::Other,
         };
+    };
+    let directory = match environment {
+        true => ROOT.to_owned(),
+        false => mount.point.trim_start_matches('/').to_owned(),
+    };
+    if mount.options.split(',').any(|option| option == "ro") {
+        return impossible(&format!("{} is mounted read-only", mount.point));
     }
-    let elsewhere = ["/boot/extlinux/extlinux.conf", "/extlinux/extlinux.conf"];
-    match elsewhere.iter().find(|path| files.exists(path)) {
-        Some(path) => Way::Impossible(format!(
-            "U-Boot: {path} is not below boot/ of a FAT file system, where U-Boot can remove a file"
+    let is_there = |name: &&&str| files.exists(&format!("/{directory}/{name}"));
+    // Ours is there during a trial.
+    let ours = files.exists(&format!("/{directory}/{TRIAL}"));
+    let other = OTHERS.iter().filter(|name| !(ours && **name == SCRIPT)).find(is_there);
+    if let Some(name) = other {
+        let path = format!("/{directory}/{name}").replace("/./", "/");
+        return impossible(&format!("{path} is there, and decides first"));
+    }
+    match environment.then(|| usable_environment(files)).transpose() {
+        Ok(_) => {
+            let configuration = USUAL.to_owned();
+            Way::Found(Loader::UBoot { directory, configuration, environment })
+        }
+        Err(why) => impossible(&format!(
+            "/{USUAL} is not on a FAT file system, where U-Boot can remove a file, and {why}"
         )),
-        None => Way::Other,
+    }
+}
+
+/// Checks that fw_setenv(8) would change U-Boot's environment: without a valid one it writes a
+/// default in its place.
+fn usable_environment(files: &dyn Files) -> Result<(), String> {
+    if !TOOLS.iter().any(|path| files.exists(path)) {
+        return Err("fw_setenv is not installed".to_owned());
+    }
+    let text = files.read(PLACES).map_err(|why| why.to_string())?;
+    let copies: Vec<&str> =
+        text.lines().map(str::trim).filter(|l| !l.is_empty() && !l.starts_with('#')).collect();
+    // With two copies each has a flag after its sum.
+    let head = if copies.len() > 1 { 5 } else { 4 };
+    let is_valid = |line: &&str| -> Option<bool> {
+        let mut words = line.split_whitespace();
+        let (device, offset, size) = (words.next()?, words.next()?, words.next()?);
+        let hexadecimal = |text: &str| u64::from_str_radix(text.trim_start_matches("0x"), 16).ok();
+        let offset = match offset.strip_prefix("0x") {
+            Some(digits) => hexadecimal(digits)?,
+            None => offset.parse().ok()?,
+        };
+        let size = usize::try_from(hexadecimal(size)?).ok().filter(|n| *n <= MAX_ENVIRONMENT)?;
+        let bytes = files.read_at(device, offset, size).ok().filter(|of| of.len() == size)?;
+        let sum = bytes.get(..4)?.try_into().map(u32::from_le_bytes).ok()?;
+        Some(crc32fast::hash(bytes.get(head..)?) == sum)
+    };
+    match copies.iter().any(|line| is_valid(line) == Some(true)) {
+        true => Ok(()),
+        false => Err(format!("{PLACES} names no valid environment")),
     }
 }
 
@@ -181,23 +245,34 @@ fn value<'l>(line: &'l str, key: &str) -> Option<&'l str> {
 }
 
 /// boot.scr: a script with U-Boot's header (include/image.h, `legacy_img_hdr`).
-pub(super) fn script(configuration: &str) -> Vec<u8> {
+pub(super) fn script(configuration: &str, environment: bool) -> Vec<u8> {
     let at = "${devtype} ${devnum}:${distro_bootpart}";
     let boot = |path: &str| format!("sysboot {at} any ${{pxefile_addr_r}} /{path}");
-    let text = format!(
-        "# Written by punctual for one boot, which removes it.\n\
-         if test -e {at} /{ONCE}; then\n\
-         \tif fatrm {at} /{ONCE}; then\n\
-         \t\tif test -e {at} /{ONCE}; then echo punctual: the request stays; else\n\
-         \t\t\t{}\n\
-         \t\tfi\n\
-         \tfi\n\
-         fi\n\
-         {}\n",
-        boot(TRIAL),
-        boot(configuration),
-    );
-    image(text.as_bytes())
+    let trial = boot(TRIAL);
+    let once = match environment {
+        true => format!(
+            "if test \"${{{VARIABLE}}}\" = 1; then\n\
+             \tsetenv {VARIABLE}\n\
+             \tif saveenv; then\n\
+             \t\t{trial}\n\
+             \tfi\n\
+             fi\n"
+        ),
+        false => format!(
+            "if test -e {at} /{ONCE}; then\n\
+             \tif fatrm {at} /{ONCE}; then\n\
+             \t\tif test -e {at} /{ONCE}; then echo punctual: the request stays; else\n\
+             \t\t\t{trial}\n\
+             \t\tfi\n\
+             \tfi\n\
+             fi\n"
+        ),
+    };
+    let usual = boot(configuration);
+    image(
+        format!("# Written by punctual for one boot, which removes it.\n{once}{usual}\n")
+            .as_bytes(),
+    )
 }
 
 /// A script of U-Boot: its length, 0, its text.

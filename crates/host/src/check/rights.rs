@@ -20,6 +20,7 @@ pub use answer::{
     RightsVerdict, ThreadScheduling, Way, WayKind,
 };
 pub(super) use grants::{Grant, find_grants};
+pub use subject::threads;
 
 use crate::files::Files;
 use sentence::sentence;
@@ -36,7 +37,7 @@ pub fn answer(
     refused: Option<Vec<RefusedCall>>,
 ) -> Result<RightsAnswer, String> {
     let subject = Subject::read(files, process)?;
-    let threads = subject.threads(files);
+    let threads = threads(files, process);
     let calls = refused.as_deref().unwrap_or_default();
     let (rights, obstacles) = obstacles::find(files, &subject, calls);
     let way = way::find(files, &subject, &obstacles);
@@ -60,6 +61,17 @@ pub fn answer(
     })
 }
 
+/// The refusal of a real-time policy to a process that was not watched, and the change that grants
+/// it: the first obstacle, with the way as further evidence. `None`: nothing that can be seen.
+pub fn refusal(files: &dyn Files, process: u32) -> Option<(Obstacle, Option<String>)> {
+    let subject = Subject::read(files, process).ok()?;
+    let (_, obstacles) = obstacles::find(files, &subject, &[]);
+    let way = way::find(files, &subject, &obstacles);
+    let Obstacle { kind, message, evidence } = obstacles.into_iter().next()?;
+    let evidence = format!("{evidence}; {}", way.message);
+    Some((Obstacle { kind, message, evidence }, way.remedy))
+}
+
 struct Seen<'a> {
     threads: &'a [ThreadScheduling],
     refused: &'a [RefusedCall],
@@ -71,11 +83,13 @@ impl Seen<'_> {
         let is_real_time = self.threads.iter().any(|thread| thread.policy.is_real_time());
         let is_policy = |right: &&Right| right.right == RightKind::RealTimePolicy;
         let mut policy = self.rights.iter().filter(is_policy);
+        let of_policy = |call: &RefusedCall| call.right() == RightKind::RealTimePolicy;
+        let is_refused = self.refused.iter().any(of_policy);
         let unknown = policy.any(|right| right.verdict == RightVerdict::Unknown);
         match () {
-            () if is_real_time && self.refused.is_empty() => RightsVerdict::RealTime,
+            () if is_real_time && !is_refused => RightsVerdict::RealTime,
             () if !obstacles.is_empty() => RightsVerdict::Refused,
-            () if unknown || !self.refused.is_empty() => RightsVerdict::Unknown,
+            () if unknown || is_refused => RightsVerdict::Unknown,
             () => RightsVerdict::Allowed,
         }
     }

@@ -21,6 +21,11 @@ pub struct CheckedTask {
     pub movable: bool,
     /// 1 to 99 under SCHED_FIFO and SCHED_RR, else 0.
     pub rt_priority: u32,
+    /// The CPU that it ran on last.
+    pub ran_on: Option<u32>,
+    /// Since boot when it was started, and the time that it ran, in ticks of USER_HZ.
+    pub started: u64,
+    pub ran: u64,
     /// The CPUs that it may run on; `None` if it ended before they were read.
     pub allowed: Option<CpuSet>,
 }
@@ -41,14 +46,15 @@ pub fn read(files: &dyn Files) -> Fact<Vec<CheckedTask>> {
 }
 
 fn read_task(files: &dyn Files, pid: u32) -> Option<CheckedTask> {
-    let TaskStat { name, flags, rt_priority, .. } =
+    let TaskStat { name, flags, rt_priority, processor: ran_on, started, ran, .. } =
         TaskStat::parse(&files.read(&format!("/proc/{pid}/stat")).ok()?)?;
     let status = files.read(&format!("/proc/{pid}/status")).ok();
     let list = |status: String| {
         status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?.parse().ok()
     };
     let (kernel, movable) = (flags & KERNEL_THREAD != 0, flags & NOT_MOVABLE == 0);
-    Some(CheckedTask { pid, name, kernel, movable, rt_priority, allowed: status.and_then(list) })
+    let allowed = status.and_then(list);
+    Some(CheckedTask { pid, name, kernel, movable, rt_priority, ran_on, started, ran, allowed })
 }
 
 /// The fields of /proc/PID/stat that are used here.
@@ -59,6 +65,9 @@ pub(super) struct TaskStat {
     /// The process that began its session.
     pub session: u32,
     pub flags: u64,
+    /// Time that it ran, and when it was started, in ticks of USER_HZ.
+    pub ran: u64,
+    pub started: u64,
     pub nice: i32,
     /// The CPU that it ran on last.
     pub processor: Option<u32>,
@@ -83,6 +92,8 @@ impl TaskStat {
             // 0 or -1 for a kernel thread, and beyond the own namespace.
             session: field(&fields, 3).unwrap_or(0),
             flags: field(&fields, 6)?,
+            ran: field::<u64>(&fields, 11)?.saturating_add(field(&fields, 12)?),
+            started: field(&fields, 19)?,
             nice: field(&fields, 16)?,
             processor: field(&fields, 36),
             rt_priority: field(&fields, 37)?,

@@ -64,6 +64,8 @@ pub enum ChangePurpose {
     Fix,
     /// Settings that `punctual tune` tries while a block is measured.
     Tuning,
+    /// Settings that an experiment fixes while it runs.
+    Experiment,
 }
 
 /// The partition of a journal.

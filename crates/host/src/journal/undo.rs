@@ -86,6 +86,7 @@ impl<'a> Undoing<'a> {
         let purpose = match saved.begin.as_ref().map(|begin| &begin.purpose) {
             Some(ChangePurpose::Fix) => "fix",
             Some(ChangePurpose::Tuning) => "tuning",
+            Some(ChangePurpose::Experiment) => "experiment",
             Some(ChangePurpose::Partition(_)) | None => "partition",
         };
         let damaged = saved.damaged.clone();

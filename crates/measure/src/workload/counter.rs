@@ -42,6 +42,11 @@ impl CycleCounter {
         self.clock != CLOCK_MONOTONIC
     }
 
+    /// The ticks in a µs.
+    pub(crate) fn megahertz(&self) -> f64 {
+        1_000.0 * (1u64 << SHIFT) as f64 / self.rate.max(1) as f64
+    }
+
     /// The ticks of the counter in a span.
     pub fn span(&self, span: punctual_core::Nanos) -> i64 {
         if self.clock == CLOCK_MONOTONIC {

@@ -88,6 +88,8 @@ struct GapShare {
     gaps: u64,
     total: Nanos,
     longest: Nanos,
+    /// Gaps of which this part alone is as long as the threshold.
+    alone: u64,
 }
 
 /// A kept gap.
@@ -104,6 +106,10 @@ struct KeptGap {
 struct SpinResults {
     series: String,
     watched: Nanos,
+    /// Distances of two readings, gaps or not.
+    readings: u64,
+    /// Of the clock, in MHz.
+    rate: f64,
     by_cause: [GapShare; GapCause::ALL.len()],
     /// Unordered.
     longest: Vec<KeptGap>,
@@ -126,11 +132,12 @@ struct SpinResults {
 }
 
 impl SpinResults {
-    fn gap(&mut self, gap: KeptGap) {
+    fn gap(&mut self, gap: KeptGap, threshold: Nanos) {
         self.by_cause[largest(&gap.parts) as usize].gaps += 1;
         for (share, part) in self.by_cause.iter_mut().zip(gap.parts) {
             share.total += Nanos(part);
             share.longest = share.longest.max(Nanos(part));
+            share.alone += u64::from(Nanos(part) >= threshold);
         }
         if self.longest.len() < LONGEST {
             self.longest.push(gap);
@@ -184,7 +191,7 @@ impl Spinner {
                 };
                 let parts = seen.map_or_else(unknown, |seen| seen.parts(length.ns()));
                 let counts = seen.map(|seen| seen.counts).unwrap_or_default();
-                self.found.gap(KeptGap { length, begin, parts, counts });
+                self.found.gap(KeptGap { length, begin, parts, counts }, self.threshold);
                 left -= 1;
                 if length > self.limit {
                     stop.trip(self.number);
@@ -193,6 +200,7 @@ impl Spinner {
             last = ticks.now();
             self.found.unwatched += Nanos(ticks.ns(last) - end);
         }
+        self.found.readings += bounds.turns - turns;
     }
 
     /// The kernel's counts up to the end of this gap.
@@ -266,6 +274,7 @@ impl ThreadTask for Spinner {
         let before = self.only_cpu().and_then(|cpu| Handled::of(cpu).ok());
         let stolen_before = self.only_cpu().and_then(stolen);
         let usage = Usage::of_this_thread();
+        self.found.rate = ticks.megahertz();
         self.found.departures = 0;
         self.found.around = self.discard_counts();
         self.found.counted = CausesCounts::default();
@@ -375,11 +384,29 @@ impl ThreadTask for Spinner {
 /// Builds tables of the results of all threads.
 struct SpinTables(Arc<Mutex<Vec<SpinResults>>>);
 
+/// How often each loop read the clock: oslat counts that, too.
+fn readings(all: &[SpinResults]) -> Table {
+    let row = |found: &SpinResults| {
+        let (watched, rate) = (Cell::Number(found.watched.ns() as f64), Cell::Number(found.rate));
+        vec![found.series.as_str().into(), found.readings.into(), watched, rate]
+    };
+    let columns = [("series", ""), ("readings", "count"), ("watched", "ns"), ("clock", "MHz")];
+    Table {
+        name: "readings".to_owned(),
+        title: "Readings of the clock, gaps or not, and its rate".to_owned(),
+        columns: columns.map(|(name, unit)| Column::new(name, unit)).into(),
+        rows: all.iter().map(row).collect(),
+    }
+}
+
 impl Observer for SpinTables {
     fn after(&mut self) -> Notes {
         let mut all = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
         all.sort_by(|a, b| a.series.cmp(&b.series));
-        let mut notes = Notes { tables: vec![by_cause(&all), longest(&all)], ..Notes::default() };
+        let mut notes = Notes {
+            tables: vec![by_cause(&all), longest(&all), readings(&all)],
+            ..Notes::default()
+        };
         notes.tables.retain(|table| !table.rows.is_empty());
         notes.findings.extend(throttling(&all));
         notes
@@ -406,13 +433,15 @@ fn by_cause(all: &[SpinResults]) -> Table {
                 of.longest.into(),
                 share(of.total),
                 of.total.into(),
+                of.alone.into(),
             ]);
         }
         if found.unwatched > Nanos::ZERO {
             let (series, what) =
                 (found.series.as_str().into(), "attributing gaps, not watched".into());
             let (share, total) = (share(found.unwatched), found.unwatched.into());
-            rows.push(vec![series, what, found.meanwhile.into(), Cell::Nothing, share, total]);
+            let none = Cell::Nothing;
+            rows.push(vec![series, what, found.meanwhile.into(), none.clone(), share, total, none]);
         }
     }
     let columns = [
@@ -422,11 +451,12 @@ fn by_cause(all: &[SpinResults]) -> Table {
         ("longest", "ns"),
         ("share", "ratio"),
         ("total", "ns"),
+        ("alone", "count"),
     ];
     Table {
         name: "gaps-by-cause".to_owned(),
         title: "Gaps by their largest part; longest, total and share are of parts, the share of \
-                the time that was watched"
+                the time that was watched; alone: gaps of which this part reaches the threshold"
             .to_owned(),
         columns: columns.map(|(name, unit)| Column::new(name, unit)).into(),
         rows,
@@ -506,7 +536,8 @@ mod tests {
         for k in 0..100 {
             let length = Nanos(1_000 + (k * 37) % 100);
             let parts = [0, 0, length.ns() - 400, 400, 0];
-            found.gap(KeptGap { length, begin: k, parts, counts: CausesCounts::default() });
+            let counts = CausesCounts::default();
+            found.gap(KeptGap { length, begin: k, parts, counts }, Nanos(1));
         }
         let mut kept: Vec<i64> = found.longest.iter().map(|gap| gap.length.ns()).collect();
         kept.sort_unstable();

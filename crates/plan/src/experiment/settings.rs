@@ -9,7 +9,7 @@ use crate::limits::{MAX_COOLING, MAX_KEPT_SAMPLES, MAX_REFRESH, MIN_REFRESH};
 use crate::section::section;
 use crate::target::TargetPlan;
 use crate::values;
-use crate::words::{CpuChoice, DmaLatency, Temperature};
+use crate::words::{CpuChoice, DmaLatency, Frequency, Temperature};
 use punctual_core::{CpuSet, Nanos, PublishedResults};
 use std::path::PathBuf;
 
@@ -55,6 +55,17 @@ section! {
         key cool_wait: Nanos,
             span(Nanos::SECOND, MAX_COOLING),
             [= Nanos::from_secs(600)] => plan;
+        /// The frequency governor of every CPU during the run, as `"performance"`. The run is
+        /// refused where a CPU has no such governor, and invalid if another one was in force at the
+        /// begin or the end of a phase; the former ones are restored.
+        key governor: String, text("NAME", values::name), ["as it is"] => plan;
+        /// The frequency of every CPU during the run, as `"1.5GHz"`: the least and the most that
+        /// the governor may choose. Checked and restored like `governor`.
+        key frequency: Frequency, text("FREQUENCY", values::frequency), ["as it is"] => plan;
+        /// Whether cores run several threads (SMT) during the run; `false` takes all but the first
+        /// one of each core offline, and the experiment runs on those that are left. Checked and
+        /// restored like `governor`.
+        key smt: bool, flag(), ["as it is"] => plan;
         /// Whether the load of each CPU is shown and recorded.
         key cpu_load: bool, flag(), [= true] => plan;
         /// How many raw samples of each series are kept. Statistics and histograms always include

@@ -23,7 +23,17 @@ use toml::de::{DeTable, DeValue};
 /// The sections that only a lab file has.
 const LAB_SECTIONS: [&str; 3] = ["lab", "axes", "exclude"];
 /// The axes with predefined values, which are not paths of keys.
-const KNOWN_AXES: [&str; 6] = ["kernel", "cmdline", "preemption", "isolation", "load", "policy"];
+const KNOWN_AXES: [&str; 9] = [
+    "kernel",
+    "cmdline",
+    "preemption",
+    "isolation",
+    "governor",
+    "frequency",
+    "smt",
+    "load",
+    "policy",
+];
 
 /// Reads as much as possible and notes every problem.
 pub(super) fn read(
@@ -231,6 +241,9 @@ fn steps(axis: &str, value: &Value, isolated: Option<&CpuSet>) -> Read<Vec<LabCh
             )),
         },
         "policy" => Ok(vec![LabChange::Policy(word()?.to_owned())]),
+        "governor" | "frequency" | "smt" => {
+            Ok(vec![LabChange::Set(nested(&["experiment", axis], value.clone()))])
+        }
         path if path.contains('.') => {
             let keys: Vec<&str> = path.split('.').map(str::trim).collect();
             match keys.iter().any(|key| key.is_empty()) {

@@ -8,16 +8,27 @@ use crate::target::{
     Acceleration, Architecture, Board, Device, KernelChoice, SshBoot, SshPlan, TargetKind,
     TargetPlan, TargetSpec, VmPlan,
 };
-use crate::text::{Span, each};
-use crate::words::{ByteSize, Word};
+use crate::text::{At, Span, each};
+use crate::words::{ByteSize, SshAddress, Word};
 use std::path::PathBuf;
 
 const VM_KEYS: [&str; 12] = [
     "kernel", "modules", "cmdline", "cpus", "memory", "accel", "arch", "machine", "devices",
     "drivers", "timeout", "binary",
 ];
-const SSH_KEYS: [&str; 8] =
-    ["host", "user", "port", "identity", "known_hosts", "binary", "kernel", "cmdline"];
+const SSH_KEYS: [&str; 11] = [
+    "host",
+    "hosts",
+    "user",
+    "port",
+    "identity",
+    "known_hosts",
+    "binary",
+    "kernel",
+    "cmdline",
+    "power_off",
+    "power_on",
+];
 
 /// Why a virtual machine in virtual time has one CPU.
 const ONE_CPU: &str = "virtual time needs 1 CPU: several take turns in one thread of QEMU, and \
@@ -174,12 +185,26 @@ fn check(spec: &TargetSpec, plan: &VmPlan, problems: &mut Problems) {
 }
 
 fn ssh(spec: &TargetSpec, problems: &mut Problems) -> SshPlan {
-    if spec.host.is_none() {
+    // One that is named, as by `--target` or an axis, is one of the pool's.
+    let with_defaults = |at: &At<SshAddress>| SshAddress {
+        user: at.value.user.clone().or_else(|| spec.user.as_ref().map(|at| at.value.clone())),
+        port: at.value.port.or(spec.port.map(|at| at.value)),
+        ..at.value.clone()
+    };
+    let pool: Vec<SshAddress> = match &spec.host {
+        Some(_) => Vec::new(),
+        None => each(&spec.hosts).iter().map(with_defaults).collect(),
+    };
+    if let Some(twice) = (1..pool.len()).find(|k| pool[..*k].contains(&pool[*k])) {
+        let message = format!("the host {} is named twice", pool[twice]);
+        wrong(problems, place(&spec.hosts, spec.span), message, "leave one of them out");
+    }
+    if spec.host.is_none() && pool.is_empty() {
         wrong(
             problems,
             spec.span,
             "a target reached by ssh needs a host",
-            "write `host = \"board.local\"`",
+            "write `host = \"board.local\"`, or several boards as `hosts = [\"a\", \"b\"]`",
         );
     }
     let path = |setting: &crate::text::Setting<String>| {
@@ -190,8 +215,21 @@ fn ssh(spec: &TargetSpec, problems: &mut Problems) -> SshPlan {
         let help = "write the release of a kernel that is installed there, as `uname -r` prints it";
         wrong(problems, at.span, "a kernel of another system is not a path", help);
     }
+    let command =
+        |setting: &crate::text::Setting<String>| setting.as_ref().map(|at| at.value.clone());
+    let (off, on) = (command(&spec.power_off), command(&spec.power_on));
+    if off.is_some() && on.is_none() {
+        let help = "write the command that gives power again: `power_on = \"…\"`";
+        wrong(
+            problems,
+            place(&spec.power_off, spec.span),
+            "a board would stay without power",
+            help,
+        );
+    }
     let asks = spec.kernel.is_some() || spec.cmdline.is_some();
-    SshPlan {
+    let plan = SshPlan {
+        power: on.map(|on| (off, on)),
         boot: asks.then(|| SshBoot { kernel, cmdline: spec.cmdline() }),
         host: value(&spec.host, String::new()),
         user: spec.user.as_ref().map(|at| at.value.clone()),
@@ -199,5 +237,10 @@ fn ssh(spec: &TargetSpec, problems: &mut Problems) -> SshPlan {
         identity: path(&spec.identity),
         known_hosts: path(&spec.known_hosts),
         binary: path(&spec.binary),
+        pool: Vec::new(),
+    };
+    match pool.first().cloned() {
+        Some(first) => SshPlan { pool, ..plan.at(first) },
+        None => plan,
     }
 }

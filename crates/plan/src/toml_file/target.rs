@@ -8,6 +8,7 @@ use crate::section::FileSection;
 use crate::table::TomlTable;
 use crate::target::TargetSpec;
 use crate::text::{SourceText, quoted};
+use crate::words::split_address;
 use toml::de::DeTable;
 
 /// A target in the short form of the command line: `host`, `vm:6.1-rt`, `vm:6.1,cpus=2,accel=tcg`,
@@ -32,7 +33,7 @@ pub(crate) fn short(form: &str) -> Result<TargetSpec, Problems> {
             && value.len() < 10
             && value.bytes().all(|byte| byte.is_ascii_digit());
         let value = match key {
-            "devices" | "drivers" => {
+            "devices" | "drivers" | "hosts" => {
                 format!("[{}]", value.split('+').map(quoted).collect::<Vec<_>>().join(", "))
             }
             key if is_number(key) && whole => value.to_owned(),
@@ -81,18 +82,9 @@ fn parts(text: &str) -> Vec<String> {
     parts
 }
 
-/// `[user@]host[:port]`; an IPv6 address with a port is in brackets.
+/// `[user@]host[:port]`, as keys.
 fn address(text: &str) -> String {
-    let (user, host) =
-        text.rsplit_once('@').map_or((None, text), |(user, host)| (Some(user), host));
-    let bracketed = host.strip_prefix('[').and_then(|rest| rest.split_once(']'));
-    let (host, port) = match bracketed {
-        Some((host, rest)) => (host, rest.strip_prefix(':')),
-        None if host.matches(':').count() == 1 => {
-            host.split_once(':').map_or((host, None), |(h, p)| (h, Some(p)))
-        }
-        None => (host, None),
-    };
+    let (user, host, port) = split_address(text);
     let user = user.map(|user| format!("user = {}\n", quoted(user))).unwrap_or_default();
     let bare = |port: &str| {
         !port.is_empty() && port.len() < 10 && port.bytes().all(|byte| byte.is_ascii_digit())

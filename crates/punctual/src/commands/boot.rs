@@ -131,6 +131,9 @@ fn once(args: BootOnceArgs) -> Ending {
     let machine = BootMachine::system();
     let trial = Trial { kernel: args.kernel, add: args.add, remove: args.remove };
     let restart = machine.once(&trial, args.no_fallback)?;
+    if let Some(hang) = machine.status()?.hang.filter(|_| !args.json) {
+        output::say(&format!("note: a trial that hangs before user space is ended by {hang}\n"));
+    }
     if args.json {
         output::print_json(&serde_json::json!({ "restart": restart }))?;
     }
@@ -183,6 +186,9 @@ fn described(status: &BootStatus) -> String {
     if let Some(way_back) = &status.way_back {
         line("way back", way_back);
     }
+    if let Some(hang) = &status.hang {
+        line("a hang ends", &format!("by {hang}"));
+    }
     if let Some(usual) = &status.usual {
         line("usual boot", usual);
     }
@@ -190,8 +196,8 @@ fn described(status: &BootStatus) -> String {
     line(
         "watchdog",
         match status.watchdog {
-            true => "/dev/watchdog",
-            false => "none: a trial that hangs needs a reset by hand",
+            true => "/dev/watchdog: systemd arms it once it runs",
+            false => "none",
         },
     );
     match &status.trial {
@@ -211,6 +217,7 @@ fn described(status: &BootStatus) -> String {
                 line("  removes", &trial.trial.remove.join(" "));
             }
             trial.differences.iter().for_each(|what| line("  differs", what));
+            trial.unknown.iter().for_each(|what| line("  not known", what));
         }
     }
     text

@@ -62,6 +62,7 @@ fn leftovers() -> Option<String> {
     let what = match left.purpose {
         Some(ChangePurpose::Fix) => "`check --fix`",
         Some(ChangePurpose::Tuning) => "`tune`",
+        Some(ChangePurpose::Experiment) => "an experiment's settings",
         Some(ChangePurpose::Partition(_)) | None => "a partition",
     };
     let how = match left.standing {

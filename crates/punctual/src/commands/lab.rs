@@ -22,6 +22,7 @@ pub struct LabArgs {
 
 #[derive(clap::Subcommand)]
 enum LabAction {
+    #[command(visible_alias = "resume")]
     Run(run::LabRunArgs),
     Cell(cell::LabCellArgs),
     Replay(replay::LabReplayArgs),

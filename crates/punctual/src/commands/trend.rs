@@ -129,7 +129,7 @@ fn write_bounds(file: &Path, found: &TrendDocument) -> Result<String, Failure> {
         highest.into_iter().map(|((measure, _), (_, require))| (measure, require)).collect();
     let text = overrides::require(file, &bytes, &bounds).map_err(Failure::refused)?;
     punctual_plan::load(file, &text, &LoadOptions::default()).map_err(Failure::refused)?;
-    output::write_to(Some(file), &text)?;
+    output::replace(file, &text)?;
     let number = counted(bounds.len() as u64, "bound");
     Ok(format!("\n{number} put into {}: its next run begins a new history\n", shown(file)))
 }

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-/// What boots it.
+/// Its boot loader.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum BoardKind {
     /// An x86 PC.

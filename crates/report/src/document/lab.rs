@@ -171,7 +171,7 @@ fn figures(document: &mut Document, lab: &LabDocument) {
     }
 }
 
-/// What the loads did, and what each value of an axis costs of it.
+/// The work of the loads, and the part of it that each value of an axis costs.
 fn price(document: &mut Document, lab: &LabDocument) {
     document.table(Title::Heading, lab_work::cells(lab));
     document.only(Face::Page, |document| document.plots(work::plots(lab)));

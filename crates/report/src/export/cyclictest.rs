@@ -28,9 +28,9 @@ pub(super) const HISTOGRAM: Exporter = Exporter::new(
 
 const DATE: &str = "%a, %d %b %Y %H:%M:%S %z";
 
-/// The file of `--json`. Unknown fields are omitted.
+/// The file of `--json`, which rt-tests' programs share. Unknown fields are omitted.
 #[derive(Serialize)]
-struct CyclictestDocument<'a> {
+struct RtTestsDocument<'a, T> {
     file_version: u32,
     #[serde(rename = "cmdline:")]
     cmdline: &'a str,
@@ -45,8 +45,9 @@ struct CyclictestDocument<'a> {
     timebase: Option<&'static str>,
     sysinfo: BTreeMap<&'static str, Value>,
     num_threads: usize,
-    resolution_in_ns: u8,
-    thread: Ordered<CyclictestThread>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    resolution_in_ns: Option<u8>,
+    thread: Ordered<T>,
 }
 
 /// A thread, with the name and the scheduling of its series added to cyclictest's fields.
@@ -64,7 +65,7 @@ struct CyclictestThread {
 }
 
 /// An object whose keys are in numeric order, as in cyclictest's output.
-struct Ordered<T>(Vec<(u64, T)>);
+pub(super) struct Ordered<T>(pub Vec<(u64, T)>);
 
 impl<T: Serialize> Serialize for Ordered<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -87,13 +88,20 @@ pub(super) fn write_json_of(
     fine: bool,
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let series: Vec<(&str, &Series)> = bundle.series().collect();
+    let threads = bundle.series().map(|(phase, series)| thread(phase, series, fine)).collect();
+    write_document(bundle, cmdline, Some(fine), threads, out)
+}
+
+/// The document with these threads. `fine`: whether times are in ns; `None`: it does not say so.
+pub(super) fn write_document(
+    bundle: &Bundle,
+    cmdline: &str,
+    fine: Option<bool>,
+    threads: Vec<impl Serialize>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
     let ended = bundle.manifest.ending.as_ref();
-    let threads = series
-        .iter()
-        .enumerate()
-        .map(|(k, (phase, series))| (k as u64, thread(phase, series, fine)));
-    let document = CyclictestDocument {
+    let document = RtTestsDocument {
         file_version: 1,
         cmdline,
         version: format!("punctual {}", bundle.manifest.punctual),
@@ -102,9 +110,9 @@ pub(super) fn write_json_of(
         return_code: punctual_stats::summarize(bundle).verdict.exit() as u8,
         timebase: bundle.timebase().mark(),
         sysinfo: sysinfo(bundle),
-        num_threads: series.len(),
-        resolution_in_ns: u8::from(fine),
-        thread: Ordered(threads.collect()),
+        num_threads: threads.len(),
+        resolution_in_ns: fine.map(u8::from),
+        thread: Ordered((0..).zip(threads).collect()),
     };
     serde_json::to_writer_pretty(&mut *out, &document)?;
     out.write_all(b"\n")

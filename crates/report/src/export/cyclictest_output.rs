@@ -4,7 +4,7 @@
 use super::cyclictest::{HistogramTable, bins, write_json_of};
 use super::full_name;
 use punctual_bundle::{Bundle, Series};
-use punctual_core::Nanos;
+use punctual_core::{Nanos, SeriesData};
 use std::io::{self, Write};
 
 /// A run, and how it is shown.
@@ -29,34 +29,61 @@ pub struct ShownThread {
     pub interval: u64,
 }
 
+/// Its samples so far.
+pub struct LastLatency<'a> {
+    pub tid: Option<i32>,
+    pub data: &'a SeriesData,
+    /// The newest one.
+    pub last: Option<Nanos>,
+}
+
+fn time(of: Option<Nanos>, nanoseconds: bool) -> i64 {
+    of.map_or(0, |of| if nanoseconds { of.ns() } else { of.ns() / 1_000 })
+}
+
+impl ShownThread {
+    /// Its line in the table, which is drawn live, too.
+    pub fn line(
+        &self,
+        number: usize,
+        of: &LastLatency<'_>,
+        nanoseconds: bool,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
+        let (width, data) = (if nanoseconds { 8 } else { 5 }, of.data);
+        let mean = data.mean().map(|mean| Nanos(mean as i64));
+        writeln!(
+            out,
+            "T:{number:2} ({tid:5}) P:{priority:2} I:{interval} C:{count:7} Min:{min:7} \
+             Act:{act:width$} Avg:{mean:width$} Max:{max:8}",
+            tid = of.tid.unwrap_or_default(),
+            priority = self.priority,
+            interval = self.interval,
+            count = data.count(),
+            min = time(data.min, nanoseconds),
+            act = time(of.last, nanoseconds),
+            mean = time(mean, nanoseconds),
+            max = time(data.max, nanoseconds),
+        )
+    }
+}
+
 impl CyclictestOutput<'_> {
     fn series(&self) -> impl Iterator<Item = (&ShownThread, &Series)> {
         self.threads.iter().zip(self.bundle.series().map(|(_, series)| series))
     }
 
     fn time(&self, of: Option<Nanos>) -> i64 {
-        of.map_or(0, |of| if self.nanoseconds { of.ns() } else { of.ns() / 1_000 })
+        time(of, self.nanoseconds)
     }
 
     /// A line for each thread.
     pub fn threads(&self, out: &mut dyn Write) -> io::Result<()> {
-        let width = if self.nanoseconds { 8 } else { 5 };
         for (number, (thread, series)) in self.series().enumerate() {
-            let data = &series.state.data;
             let last = series.log().ok().and_then(|log| log.samples.last().copied());
-            let act = self.time(last.map(|sample| sample.latency()));
-            let mean = self.time(data.mean().map(|mean| Nanos(mean as i64)));
-            writeln!(
-                out,
-                "T:{number:2} ({tid:5}) P:{priority:2} I:{interval} C:{count:7} Min:{min:7} \
-                 Act:{act:width$} Avg:{mean:width$} Max:{max:8}",
-                tid = series.meta.tid.unwrap_or_default(),
-                priority = thread.priority,
-                interval = thread.interval,
-                count = data.count(),
-                min = self.time(data.min),
-                max = self.time(data.max),
-            )?;
+            let (tid, data) = (series.meta.tid, &series.state.data);
+            let of = LastLatency { tid, data, last: last.map(|sample| sample.latency()) };
+            thread.line(number, &of, self.nanoseconds, out)?;
         }
         Ok(())
     }

@@ -552,7 +552,7 @@ fn banner<'a>(inputs: &'a [ReportInput<'_>], content: &PageSeries<'_>) -> Option
     })
 }
 
-/// What stands beside the headline.
+/// The lines beside the headline.
 fn lines_of(answer: &Answer, timebase: &Timebase) -> Vec<(String, String)> {
     let unit = timebase.unit("µs");
     let time = |ns: f64| format!("{} {unit}", micros_f64(ns));

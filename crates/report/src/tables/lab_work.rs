@@ -1,4 +1,5 @@
-//! What loads did in the cells of a lab, beside the latencies: the price of each value of an axis.
+//! The work of loads in the cells of a lab beside the latencies: the price of each value of an
+//! axis.
 
 use super::lab_figures::{ROWS, cell_place};
 use super::{Cell, Column, Table};

@@ -35,7 +35,7 @@ pub fn write(out: &mut TextPage, summary: &Summary, answer: &Answer) {
 }
 
 /// Lines of an answer. Those that follow each other with the same label have it once.
-pub fn write_lines(out: &mut TextPage, lines: &[(&str, Tone, String)]) {
+pub(crate) fn write_lines(out: &mut TextPage, lines: &[(&str, Tone, String)]) {
     let mut before = "";
     for (word, tone, text) in lines {
         line(out, if *word == before { "" } else { word }, *tone, text);

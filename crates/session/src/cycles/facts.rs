@@ -3,11 +3,11 @@
 use punctual_core::{Bytes, Fact, Nanos, Policy};
 use punctual_explain::cycles::lint::{Asks, HostFacts, LintViolation, ProcessMemory, ThreadFacts};
 use punctual_explain::cycles::{CallNames, WaitSite};
+use punctual_host::check::rights::{Obstacle, refusal};
 use punctual_host::check::{self, Context, RuleVerdict};
 use punctual_host::environment::Environment;
 use punctual_host::files::Files;
 use punctual_sys::attributes::{self, Scheduling};
-use punctual_sys::rights::{Capabilities, Capability};
 use std::collections::BTreeMap;
 
 /// The current settings of a thread; `None` if it has ended. `site`: the wait of its cycles.
@@ -34,7 +34,7 @@ pub fn of_thread(
         lower: BTreeMap::new(),
         waits_in: calls.get(&site.call.number).cloned().unwrap_or_default(),
         runtime: runtime(files, tid),
-        refused: refused(files, tid, &status),
+        refused: None,
     })
 }
 
@@ -53,15 +53,10 @@ fn runtime(files: &dyn Files, tid: u32) -> Option<String> {
     RUNTIMES.iter().any(|known| is(known)).then(|| name.to_owned())
 }
 
-/// Why the kernel refuses every real-time priority to a thread (sched(7)).
-fn refused(files: &dyn Files, tid: u32, status: &str) -> Option<String> {
-    let has = |rights: Capabilities| rights.has(Capability::SysNice);
-    let limits = files.read(&format!("/proc/{tid}/limits")).ok()?;
-    let limit = limits.lines().find_map(|line| line.strip_prefix("Max realtime priority"))?;
-    let is_none = limit.split_whitespace().next() == Some("0");
-    let lacks = Capabilities::parse(status).is_some_and(|rights| !has(rights));
-    let why = "RLIMIT_RTPRIO is 0, and it lacks CAP_SYS_NICE";
-    (is_none && lacks).then(|| why.to_owned())
+/// The refusal of a real-time policy to a thread, and the change that grants it.
+pub fn refused(files: &dyn Files, tid: u32) -> Option<LintViolation> {
+    let (Obstacle { message, evidence, .. }, remedy) = refusal(files, tid)?;
+    Some(LintViolation { message, evidence, remedy })
 }
 
 /// The kernel threads among these with a lower priority than a real-time thread with this one:
@@ -195,26 +190,6 @@ mod tests {
         }
         let (_directory, root) = root(&[]);
         assert_eq!(runtime(&root, 7), None);
-    }
-
-    #[test]
-    fn a_policy_is_refused_without_limit_and_capability() {
-        let limits = |of: &str| format!("Max realtime priority     {of}                    {of}\n");
-        let status = |capabilities: &str| format!("CapEff:\t{capabilities}\n");
-        let (none, nice) = ("0000000000000000", "0000000000800000");
-        let cases = [
-            ("0", none, true),
-            ("0", nice, false),
-            ("10", none, false),
-            ("unlimited", none, false),
-        ];
-        for (limit, capabilities, expected) in cases {
-            let (_directory, root) = root(&[("proc/7/limits", &limits(limit))]);
-            let why = refused(&root, 7, &status(capabilities));
-            assert_eq!(why.is_some(), expected, "{limit} {capabilities}");
-        }
-        let (_directory, root) = root(&[]);
-        assert_eq!(refused(&root, 7, &status(none)), None);
     }
 
     #[test]

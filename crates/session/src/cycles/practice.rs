@@ -42,7 +42,12 @@ impl Practice {
     /// Reads the settings again; those of an ended thread stay.
     pub fn refresh(&mut self, tid: u32, inferred: &Inferred, calls: &CallNames) {
         if let Some(facts) = facts::of_thread(&Root::system(), tid, &inferred.site, calls) {
-            self.facts = facts;
+            // The refusal stays: a running program's limits and place change rarely.
+            let refused = match self.scheduling {
+                None => facts::refused(&Root::system(), tid),
+                Some(_) => self.facts.refused.take(),
+            };
+            self.facts = ThreadFacts { refused, ..facts };
             self.scheduling = attributes::scheduling(tid as i32).ok().or(self.scheduling);
         }
     }

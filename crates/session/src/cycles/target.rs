@@ -1,7 +1,7 @@
 //! The target of an attachment: running processes, their threads, or a command to start.
 
+use super::Cycles;
 use super::names::comm;
-use super::source::CycleRecorder;
 use crate::command::{self, Command};
 use crate::exit::Failure;
 use crate::programs::is_there;
@@ -92,18 +92,21 @@ impl CycleTarget {
     }
 
     /// Watches the target. A command is watched from its first instruction on.
-    pub fn start(&self, attacher: &CycleRecorder) -> Result<Started, Failure> {
+    pub fn start(&self, cycles: &mut Cycles) -> Result<Started, Failure> {
+        let attacher = cycles.attacher();
         match self {
             CycleTarget::Processes(pids) => {
                 pids.iter()
                     .try_for_each(|pid| attacher.watch_process(*pid))
                     .map_err(Failure::refused)?;
+                cycles.watch_rights(pids);
                 Ok(Started { processes: pids.clone(), command: None })
             }
             CycleTarget::Threads(tids, pids) => {
                 tids.iter()
                     .try_for_each(|tid| attacher.watch_thread(*tid))
                     .map_err(Failure::refused)?;
+                cycles.watch_rights(pids);
                 Ok(Started { processes: pids.clone(), command: None })
             }
             CycleTarget::Command { program, line, user } => {
@@ -111,6 +114,7 @@ impl CycleTarget {
                 let command = command::prepared(program, line, false, user.as_ref());
                 let gated = GatedProcess::start(command).map_err(cannot)?;
                 attacher.watch_process(gated.pid).map_err(Failure::failed)?;
+                cycles.watch_rights(&[gated.pid]);
                 let child = gated.release().map_err(cannot)?;
                 Ok(Started { processes: vec![child.id()], command: Some(Command::of(child)) })
             }

@@ -8,13 +8,13 @@ mod threads;
 mod throttling;
 
 use super::measure::{AfterEnd, MeasureRun};
-use super::partition;
 use super::series::SeriesRun;
+use super::{fixed, partition};
 use loads::LoadWatch;
 use others::Announcement;
 use punctual_bundle::PhaseEvidence;
 use punctual_bundle::evidence::{
-    ClockEvidence, IsolationEvidence, MemoryEvidence, ProgramEvidence,
+    ClockEvidence, IsolationEvidence, MemoryEvidence, ProgramEvidence, SettingsEvidence,
 };
 use punctual_bundle::meta::ENTRIES_WORKLOAD;
 use punctual_core::{Clock, CpuSet, Fact, MonotonicNs, Nanos};
@@ -37,6 +37,7 @@ pub struct Collecting {
     memory: MemoryEvidence,
     clock: ClockEvidence,
     isolation: Fact<IsolationEvidence>,
+    settings: Fact<SettingsEvidence>,
     others: Announcement,
     throttling: ThrottlingCounters,
 }
@@ -53,6 +54,7 @@ impl Collecting {
             memory: MemoryEvidence { asked: plan.memory_lock, ..MemoryEvidence::default() },
             clock: ClockEvidence::default(),
             isolation: Fact::NotAsked,
+            settings: Fact::NotAsked,
             others: Announcement::default(),
             throttling: ThrottlingCounters::default(),
         }
@@ -87,6 +89,7 @@ impl Collecting {
         &mut self,
         files: &Root,
         partition: Option<&partition::HeldPartition>,
+        fixed: Option<&fixed::HeldSettings>,
         series: &[SeriesRun],
         programs: &CpuSet,
     ) {
@@ -109,6 +112,12 @@ impl Collecting {
                 missing_before,
                 missing_after: Vec::new(),
             }),
+        };
+        self.settings = match fixed.map(fixed::HeldSettings::missing) {
+            None => Fact::NotAsked,
+            Some(missing_before) => {
+                Fact::Known(SettingsEvidence { missing_before, missing_after: Vec::new() })
+            }
         };
         self.throttling =
             ThrottlingCounters::begin(files, series().filter_map(|series| series.kept.meta.tid));
@@ -155,6 +164,7 @@ impl Collecting {
         mut self,
         files: &Root,
         partition: Option<&partition::HeldPartition>,
+        fixed: Option<&fixed::HeldSettings>,
         programs: Vec<ProgramEvidence>,
     ) -> PhaseEvidence {
         let now = clock::monotonic();
@@ -165,6 +175,9 @@ impl Collecting {
             (isolation @ Fact::Known(_), Some(Err(why))) => *isolation = Fact::Unavailable(why),
             _ => {}
         }
+        if let (Fact::Known(settings), Some(held)) = (&mut self.settings, fixed) {
+            settings.missing_after = held.missing();
+        }
         self.others.poll(files);
         PhaseEvidence {
             real_time_required: self.real_time_required,
@@ -172,6 +185,7 @@ impl Collecting {
             memory: self.memory,
             clock: self.clock,
             isolation: self.isolation,
+            settings: self.settings,
             loads: self.loads.into_iter().map(|load| load.into_evidence(files, now)).collect(),
             programs,
             others: self.others.found(),

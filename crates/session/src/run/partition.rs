@@ -28,6 +28,7 @@ impl HeldPartition {
     /// Creates the partition; the findings list its defects.
     pub fn make(
         plan: &PartitionPlan,
+        whole: &Plan,
         messages: Listener,
     ) -> Result<(HeldPartition, Vec<Finding>), Failure> {
         if plan.found
@@ -35,13 +36,15 @@ impl HeldPartition {
         {
             return Ok((held, Vec::new()));
         }
+        // The experiment's own governor is that of all CPUs.
+        let own = whole.governor.as_ref().map(|_| "governor".to_owned());
         let request = PartitionRequest {
             rt_name: plan.name.clone(),
             nrt_name: plan
                 .housekeeping
                 .clone()
                 .unwrap_or_else(|| format!("{}-housekeeping", plan.name)),
-            without: plan.disable.clone(),
+            without: plan.disable.iter().cloned().chain(own).collect(),
             for_this_process: true,
             ..PartitionRequest::new(TargetCpus::Cpus(plan.cpus.clone()))
         };

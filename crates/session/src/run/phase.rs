@@ -233,7 +233,8 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
         self.write_phase(current)?;
         self.times = CpuTimes::read(&self.files).ok().map(|times| (times.clone(), times));
         let programs = self.program_measures().fold(CpuSet::new(), |all, of| all.union(&of.cpus));
-        self.evidence.begin(&self.files, self.run.partition.as_ref(), &current.series, &programs);
+        let (partition, fixed) = (self.run.partition.as_ref(), self.run.fixed.as_ref());
+        self.evidence.begin(&self.files, partition, fixed, &current.series, &programs);
         // Last: the code that runs from here on is what stays resident.
         self.hold_resources();
         let mut rings = Vec::new();
@@ -380,7 +381,7 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
         Ok(None)
     }
 
-    /// What a load prints of its work, until the phase ends.
+    /// The output of a load on its work, until the phase ends.
     fn work_file(&self, load: usize) -> PathBuf {
         self.run.writer.directory().join(format!("load-{:03}-{load:02}.err", self.index))
     }

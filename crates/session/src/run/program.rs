@@ -194,10 +194,11 @@ impl ProgramRun {
     /// Watches the program from now on; a started one executes nothing of its own before
     /// [`ProgramRun::release`].
     pub fn watch(&mut self) -> Result<(), String> {
-        let text = |why: String| named(&self.name, self.is_attached, &why);
+        let (name, is_attached) = (&self.name, self.is_attached);
+        let text = |why: String| named(name, is_attached, &why);
         match &mut self.source {
             ProcessSource::Target(target, started) => {
-                let watched = target.start(self.cycles.attacher());
+                let watched = target.start(&mut self.cycles);
                 *started = Some(watched.map_err(|why| text(why.render(false)))?);
             }
             ProcessSource::Command { pid: Some(pid), .. } => {
@@ -210,6 +211,7 @@ impl ProgramRun {
                 }
                 let watched = self.cycles.attacher().watch_process(*pid as u32);
                 watched.map_err(|why| text(why.to_string()))?;
+                self.cycles.watch_rights(&[*pid as u32]);
             }
             ProcessSource::Command { pid: None, .. } => {
                 return Err(text("its process did not start".to_owned()));

@@ -2,8 +2,8 @@
 
 use super::companion::Companion;
 use super::metrics::SharedMetrics;
-use super::partition;
 use super::program::AttachedTo;
+use super::{fixed, partition};
 use crate::cycles::target::CycleTarget;
 use crate::interrupts::SignalRequests;
 use crate::messages::Listener;
@@ -27,6 +27,8 @@ pub struct Run<'a> {
     pub guard: Option<Guarded>,
     /// The partition, if the plan asks for one.
     pub partition: Option<partition::HeldPartition>,
+    /// The settings of all CPUs that the experiment fixes, if any.
+    pub fixed: Option<fixed::HeldSettings>,
     /// Memory locks and idle states, from the first measurement to the last.
     pub preparation: Option<Preparation>,
     /// Everything that runs beside measuring.

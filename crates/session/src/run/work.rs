@@ -1,5 +1,5 @@
-//! What loads count themselves: the table that stress-ng(1) prints with `--metrics` at the end of
-//! each of its runs. A run that is killed with the phase prints none, so only whole runs count.
+//! The counts of loads themselves: the table that stress-ng(1) prints with `--metrics` at the end
+//! of each of its runs. A run that is killed with the phase prints none, so only whole runs count.
 
 use punctual_bundle::load::LoadWork;
 use punctual_core::Fact;
@@ -20,7 +20,7 @@ pub(super) fn is_counted(load: &LoadPlan) -> bool {
     is_it && prints && load.stderr == LoadOutput::Null
 }
 
-/// What is in this file, which is then removed.
+/// The text of this file, which is then removed.
 pub(super) fn take(file: &Path) -> Fact<Vec<LoadWork>> {
     let text = read(file);
     let _ = fs::remove_file(file);

@@ -1,5 +1,6 @@
 //! Converts the records of runs to figures, and the results back.
 
+use super::ProposedRate;
 use super::noise::answer;
 use super::propose::propose;
 use super::{Leap, LevelStep, MIN_RUNS, RunChanges, RunFigures, RunJudgement, smallest_step};
@@ -89,14 +90,27 @@ pub fn figures(runs: &[&BaselineRun]) -> Vec<RunFigures> {
 
 /// Compares a run with those before it, oldest first, of the same experiment.
 pub fn hold(before: &[BaselineRun], this: &BaselineRun) -> HeldAgainst {
+    hold_and_propose(before, this, None).0
+}
+
+/// The same, and the bounds that all of them bear if they are asked for, as in [`propose`].
+pub(crate) fn hold_and_propose(
+    before: &[BaselineRun],
+    this: &BaselineRun,
+    asked: Option<ProposedRate>,
+) -> (HeldAgainst, Vec<ProposedBound>) {
     let runs: Vec<&BaselineRun> = before.iter().chain([this]).collect();
     let figures = figures(&runs);
     let mut held = HeldAgainst { runs: before.len() as u64, ..HeldAgainst::default() };
     let mut changes = changes_before(before, &figures);
-    match changes.judge(&figures) {
+    let propose_for = |worse: &[LevelStep]| {
+        asked.map_or_else(Vec::new, |ProposedRate(rate)| propose(&figures, worse, rate))
+    };
+    let proposed = match changes.judge(&figures) {
         // Without any figure, no more runs are needed and nothing is met.
         RunJudgement::TooFew(_) => {
-            held.missing = (MIN_RUNS.saturating_sub(before.len())).max(1) as u64
+            held.missing = (MIN_RUNS.saturating_sub(before.len())).max(1) as u64;
+            propose_for(&[])
         }
         RunJudgement::Known(known) => {
             held.worse = known.worse.iter().map(|step| worse(&runs, &figures, step)).collect();
@@ -104,8 +118,9 @@ pub fn hold(before: &[BaselineRun], this: &BaselineRun) -> HeldAgainst {
             held.answer = answer(&runs, &changes.masked(&figures), &known);
             let commit = held.answer.iter_mut().filter_map(|of| of.commit.as_mut());
             commit.for_each(|commit| *commit = short(commit));
+            propose_for(&known.worse)
         }
-    }
+    };
     held.bound = main_bound(&figures, &held);
     if held.missing == 0 {
         held.smallest = figures.iter().position(|figure| figure.is_main).and_then(|place| {
@@ -114,21 +129,7 @@ pub fn hold(before: &[BaselineRun], this: &BaselineRun) -> HeldAgainst {
             Some(SmallestStep { figure: name, by, is_time })
         });
     }
-    held
-}
-
-/// The bounds that a run and those before it, oldest first, bear; `rate` as in [`propose`].
-pub fn proposed(
-    before: &[BaselineRun],
-    this: &BaselineRun,
-    rate: Option<f64>,
-) -> Vec<ProposedBound> {
-    let runs: Vec<&BaselineRun> = before.iter().chain([this]).collect();
-    let figures = figures(&runs);
-    match changes_before(before, &figures).judge(&figures) {
-        RunJudgement::Known(known) => propose(&figures, &known.worse, rate),
-        RunJudgement::TooFew(_) => propose(&figures, &[], rate),
-    }
+    (held, proposed)
 }
 
 /// The bound of the requested figure of the first series, unless it is worse.

@@ -1,7 +1,7 @@
 //! A whole history in retrospect.
 
 use super::levels::level as level_of;
-use super::{FigureLevel, changed, effect, figures, hold, levels, proposed};
+use super::{FigureLevel, changed, effect, figures, hold_and_propose, levels};
 use punctual_bundle::baseline::{
     BaselineRun, HeldAgainst, TrendFigure, TrendHistory, TrendLevel, TrendRun,
 };
@@ -21,8 +21,7 @@ pub fn trend(
     let (newest, before) = runs.split_last().filter(|_| from < runs.len())?;
     let accepted = runs.iter().rposition(|run| run.begins);
     let before = &before[accepted.unwrap_or(0).min(before.len())..];
-    let held = hold(before, newest);
-    let proposed = propose.map_or_else(Vec::new, |rate| proposed(before, newest, rate.0));
+    let (held, proposed) = hold_and_propose(before, newest, propose);
     let first = accepted.map(|run| run.saturating_sub(from));
     let accepted = accepted.map(|run| runs[run].created);
     let runs = &runs[from..];

@@ -79,6 +79,12 @@ fn of_proof(proof: &Proof) -> Option<Finding> {
             "the partition was not in force as requested",
             "`punctual isolate status` shows what is in force; stop what else changes cpusets",
         ),
+        ProofWord::Settings => (
+            "settings-not-in-force",
+            Severity::Bad,
+            "a governor, a frequency or SMT was not as the experiment fixes it",
+            "stop what else sets it (a power daemon), improve the cooling, and run again",
+        ),
         ProofWord::Load if proof.outcome == ProofOutcome::Waived => (
             "load-starved",
             Severity::Warning,

@@ -1,4 +1,4 @@
-//! What loads did in the cells of a lab: the price of what makes latencies shorter, and how work
+//! The work of loads in the cells of a lab: the price of what makes latencies shorter, and how work
 //! grows along an axis of numbers.
 
 use super::effect::{Contrast, contrast, partner};
@@ -6,10 +6,10 @@ use punctual_bundle::Bundle;
 use punctual_bundle::lab::{AxisDocument, CellDocument, LabDocument, SeedDocument, WorkFigures};
 use punctual_bundle::load::LoadWork;
 
-/// What the kernel counts for all, in the words of a table.
+/// The kernel's count for all, in the words of a table.
 const SWITCHES: &str = "context switches";
 
-/// What each load of a run did, by its own count; beside it the context switches of all CPUs.
+/// The work of each load of a run, by its own count; beside it the context switches of all CPUs.
 pub fn work(bundle: &Bundle) -> Vec<WorkFigures> {
     let mut all = Vec::new();
     for phase in bundle.phases.iter().map(|phase| &phase.meta) {
@@ -84,7 +84,7 @@ pub struct Price {
     pub contrast: Contrast,
 }
 
-/// What each value of each axis costs, or yields, of the work of each load.
+/// The cost, or the yield, of each value of each axis in work of each load.
 pub fn prices(lab: &LabDocument) -> Vec<Price> {
     let mut found = Vec::new();
     for axis in &lab.axes {

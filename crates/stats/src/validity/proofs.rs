@@ -5,7 +5,7 @@ use crate::requirements::CUT_OFF;
 use crate::{PhaseView, SeriesView, heat};
 use punctual_bundle::evidence::{
     ControllerEvidence, IsolationEvidence, LoadEvidence, OtherMeasurement, PhaseEvidence,
-    ProgramEvidence, ReadBack, ThreadEvidence,
+    ProgramEvidence, ReadBack, SettingsEvidence, ThreadEvidence,
 };
 use punctual_bundle::meta::{ATTACHED_WORKLOAD, ENTRIES_WORKLOAD};
 use punctual_bundle::ran_on::KernelEvidence;
@@ -189,6 +189,7 @@ fn of_part(manifest: &Manifest, phase: &PhaseView, evidence: &Fact<PhaseEvidence
         all.extend(
             isolation(&evidence.isolation).map(|text| proof(ProofWord::Isolation, name, text)),
         );
+        all.extend(settings(&evidence.settings).map(|text| proof(ProofWord::Settings, name, text)));
         all.extend(
             evidence.loads.iter().map(|one| proof(ProofWord::Load, full(&one.name), load(one))),
         );
@@ -453,6 +454,20 @@ fn isolation(isolation: &Fact<IsolationEvidence>) -> Option<Judgement> {
                 (None, None) => {
                     holds(format!("the partition of CPU {cpus} was in force from begin to end"))
                 }
+            }
+        }
+    })
+}
+
+fn settings(settings: &Fact<SettingsEvidence>) -> Option<Judgement> {
+    Some(match settings {
+        Fact::NotAsked => return None,
+        Fact::Unavailable(why) => unknown(format!("the fixed settings are unknown: {why}")),
+        Fact::Known(SettingsEvidence { missing_before, missing_after }) => {
+            match (missing_before.first(), missing_after.first()) {
+                (Some(what), _) => fails(format!("a fixed setting was not in force: {what}")),
+                (None, Some(what)) => fails(format!("a fixed setting did not last: {what}")),
+                (None, None) => holds("the fixed settings were in force from begin to end"),
             }
         }
     })

@@ -3,7 +3,8 @@ use crate::SeriesView;
 use crate::testing::{manifest, meta, phase, state, summarized};
 use punctual_bundle::evidence::{
     ClockEvidence, ControllerEvidence, Deviation, IsolationEvidence, LoadEvidence, LoadProgress,
-    MemoryEvidence, OtherMeasurement, PhaseEvidence, ProgramEvidence, ReadBack, ThreadEvidence,
+    MemoryEvidence, OtherMeasurement, PhaseEvidence, ProgramEvidence, ReadBack, SettingsEvidence,
+    ThreadEvidence,
 };
 use punctual_bundle::meta::{ENTRIES_WORKLOAD, REQUESTED_SCHEDULING};
 use punctual_bundle::state::SeriesState;
@@ -55,6 +56,7 @@ fn proved() -> Case {
             stepped: None,
         },
         isolation: Fact::Known(IsolationEvidence { cpus: CpuSet::single(0), ..Default::default() }),
+        settings: Fact::Known(SettingsEvidence::default()),
         loads: vec![LoadEvidence {
             name: "busy".into(),
             due: Nanos::SECOND,
@@ -187,9 +189,9 @@ fn a_proved_requirement_is_met() {
     let mut words: Vec<ProofWord> = proofs.iter().map(|proof| proof.proof).collect();
     words.sort();
     use ProofWord::*;
-    let all =
-        [Kernel, Recorder, Scheduling, Affinity, Memory, Clock, Isolation, Load, Others, Samples];
-    assert_eq!(words, [&all[..], &[Controller]].concat(), "{proofs:?}");
+    let first = [Kernel, Recorder, Scheduling, Affinity, Memory, Clock, Isolation, Settings];
+    let all = [&first[..], &[Load, Others, Samples, Controller]].concat();
+    assert_eq!(words, all, "{proofs:?}");
 }
 
 fn other(value: &str) -> Option<Deviation> {
@@ -199,7 +201,7 @@ fn other(value: &str) -> Option<Deviation> {
 #[test]
 fn a_run_is_invalid_if_any_proof_fails() {
     type Change = fn(&mut PhaseEvidence);
-    let changes: [(&str, Change); 21] = [
+    let changes: [(&str, Change); 22] = [
         ("SCHED_FIFO 80 was requested, it ran as SCHED_OTHER", |e| {
             e.threads[0].scheduling.other = other("SCHED_OTHER")
         }),
@@ -238,6 +240,11 @@ fn a_run_is_invalid_if_any_proof_fails() {
         ("did not last: cpuset.cpus.partition is member", |e| {
             if let Fact::Known(isolation) = &mut e.isolation {
                 isolation.missing_after.push("cpuset.cpus.partition is member".into());
+            }
+        }),
+        ("a fixed setting did not last: scaling_max_freq holds 600000", |e| {
+            if let Fact::Known(settings) = &mut e.settings {
+                settings.missing_after.push("scaling_max_freq holds 600000".into());
             }
         }),
         ("1000 of 5000 samples that were due", |e| e.threads[0].due = Some(5_000)),

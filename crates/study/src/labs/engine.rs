@@ -1,7 +1,6 @@
 //! The machines that run the cells of a lab, if not this one (`--on`).
 
-use punctual_plan::target::SshPlan;
-use punctual_plan::{LoadOptions, TargetPlan};
+use punctual_plan::{LoadOptions, SshAddress, SshPlan, TargetPlan};
 use std::path::Path;
 use std::str::FromStr;
 
@@ -24,17 +23,23 @@ pub struct Host {
     pub plan: SshPlan,
 }
 
-impl CellRunner {
-    /// The place of a cell on this engine, in words.
-    pub fn place(&self) -> String {
-        match self {
-            CellRunner::Slurm => "a node of Slurm".to_owned(),
-            CellRunner::None => "another machine".to_owned(),
-            CellRunner::Ssh(hosts) => {
-                let names: Vec<&str> = hosts.iter().map(|host| host.plan.host.as_str()).collect();
-                format!("{} (ssh)", names.join(" or "))
-            }
-        }
+impl Host {
+    /// The hosts of a target.
+    pub fn of(plan: &SshPlan) -> Vec<Host> {
+        let host = |plan: SshPlan| Host { target: format!("ssh:{}", plan.address()), plan };
+        plan.each().into_iter().map(host).collect()
+    }
+
+    /// Whether it is the same system.
+    pub fn is_same(&self, other: &Host) -> bool {
+        (&self.plan.host, self.plan.port) == (&other.plan.host, other.plan.port)
+    }
+
+    /// Hosts in words; none: nothing.
+    pub fn words(hosts: &[Host]) -> Option<String> {
+        let name = |host: &Host| SshAddress { user: None, ..host.plan.address() }.to_string();
+        let names: Vec<String> = hosts.iter().map(name).collect();
+        (!names.is_empty()).then(|| format!("{} (ssh)", names.join(" or ")))
     }
 }
 
@@ -59,9 +64,7 @@ impl FromStr for CellRunner {
         let mut all: Vec<Host> = Vec::new();
         for target in targets {
             let host = host(target)?;
-            let is_same =
-                |a: &Host| (&a.plan.host, a.plan.port) == (&host.plan.host, host.plan.port);
-            if all.iter().any(is_same) {
+            if all.iter().any(|other| other.is_same(&host)) {
                 return Err(format!("the host {} is named twice", host.plan.host));
             }
             all.push(host);
@@ -94,7 +97,7 @@ mod tests {
         let CellRunner::Ssh(hosts) = &engine else { panic!("{engine:?}") };
         let targets: Vec<&str> = hosts.iter().map(|host| host.target.as_str()).collect();
         assert_eq!(targets, ["ssh:root@a:2222,identity=key", "ssh:b"]);
-        assert_eq!(engine.place(), "a or b (ssh)");
+        assert_eq!(Host::words(hosts).as_deref(), Some("a:2222 or b (ssh)"));
         for bad in ["", "pbs", "ssh:", "ssh:a,,b", "ssh:a,a", "ssh:-oProxyCommand=x", "ssh:a,x=y"] {
             assert!(bad.parse::<CellRunner>().is_err(), "{bad}");
         }

@@ -1,9 +1,10 @@
-//! After a lab: explains the worst sample of each cell in virtual time by replaying its run, the
-//! worst cell first, as long as the budget lasts.
+//! After a lab: explains the worst sample of each cell in virtual time by replaying its run, as
+//! long as the budget lasts: first cells that failed their requirement, of these the worst one.
 
 use super::worst;
 use crate::exact::{self, HowMuch};
 use punctual_bundle::lab::{CellDocument, LabDocument, WorstCellSample};
+use punctual_bundle::summary::VerdictWord;
 use punctual_bundle::{Bundle, Member, Timebase};
 use punctual_core::Nanos;
 use punctual_core::format::{micros, plain};
@@ -24,15 +25,19 @@ pub fn budget(lab: &LabDocument, parallel: usize) -> Duration {
     took / u32::try_from(parallel.max(1)).unwrap_or(u32::MAX) / PART
 }
 
-/// The cells whose worst sample can be explained by instruction and is not yet, the worst first.
+/// The cells whose worst sample can be explained by instruction and is not yet: those that failed
+/// their requirement first, then by the latency.
 fn wanting(lab: &LabDocument) -> Vec<usize> {
     let wants = |cell: &CellDocument| {
         cell.timebase() == Timebase::Virtual && cell.worst.as_ref().is_some_and(|one| !one.exact)
     };
     let mut all: Vec<usize> =
         (0..lab.cells.len()).filter(|number| wants(&lab.cells[*number])).collect();
-    let latency = |number: &usize| lab.cells[*number].worst.as_ref().map(|worst| worst.latency);
-    all.sort_by_key(|number| std::cmp::Reverse(latency(number)));
+    all.sort_by_key(|number| {
+        let cell = &lab.cells[*number];
+        let failed = cell.verdict == Some(VerdictWord::NotMet);
+        std::cmp::Reverse((failed, cell.worst.as_ref().map(|worst| worst.latency)))
+    });
     all
 }
 
@@ -115,10 +120,15 @@ mod tests {
     }
 
     #[test]
-    fn unexplained_cells_are_replayed_worst_first() {
+    fn cells_that_failed_are_replayed_first_then_the_worst() {
         let mut lab = quick();
         assert_eq!(wanting(&lab), [1], "the other was explained");
         lab.cells[0].worst.as_mut().expect("a sample").exact = false;
+        lab.cells.iter_mut().for_each(|cell| cell.verdict = None);
+        assert_eq!(wanting(&lab), [0, 1], "by the latency");
+        lab.cells[1].verdict = Some(VerdictWord::NotMet);
+        assert_eq!(wanting(&lab), [1, 0], "it failed, although it is shorter");
+        lab.cells[1].verdict = Some(VerdictWord::Met);
         assert_eq!(wanting(&lab), [0, 1]);
         lab.cells[1].target = "this machine".to_owned();
         assert_eq!(wanting(&lab), [0]);

@@ -1,8 +1,12 @@
-//! The hosts of `--on ssh:…`: free, busy or gone, and whether a failed run moves to another.
+//! The other systems of a lab, of `--on ssh:…` or of `[target]`: free, busy or gone, which job is
+//! next on each, and whether a failed one moves to another.
 
-use super::engine::{CellRunner, Host};
+use super::engine::Host;
+use super::jobs::{LabJob, PlannedCell, PlannedLab};
+use crate::targets::boards::NOT_REACHED;
 use crate::targets::ssh::destination;
 use punctual_lab::ssh::Connection;
+use punctual_plan::SshBoot;
 use std::collections::BTreeMap;
 
 /// The maximum number of attempts of a run that fails on reachable hosts: these may be the cause.
@@ -10,11 +14,20 @@ const ATTEMPTS: usize = 2;
 /// How long a lost connection to a host is retried before its run moves to another.
 const RECONNECT: &str = "30s";
 
-/// The hosts; none: this machine.
+/// The hosts.
 pub struct Hosts {
-    hosts: Vec<Host>,
-    gone: Vec<bool>,
+    all: Vec<LabHost>,
     attempts: BTreeMap<usize, usize>,
+}
+
+struct LabHost {
+    host: Host,
+    /// Why it is not used any more.
+    gone: Option<String>,
+    /// Whether cells are booted there.
+    is_booted: bool,
+    /// The block of its last run, and the boot that it asked for.
+    last: Option<((u32, usize), Option<SshBoot>)>,
 }
 
 /// The reaction to a run that failed on a host.
@@ -25,51 +38,206 @@ pub enum NextHost {
 }
 
 impl Hosts {
-    /// The hosts that an engine names.
-    pub fn of(engine: Option<&CellRunner>) -> Hosts {
-        let hosts = match engine {
-            Some(CellRunner::Ssh(hosts)) => hosts.clone(),
-            _ => Vec::new(),
-        };
-        Hosts { gone: vec![false; hosts.len()], attempts: BTreeMap::new(), hosts }
+    /// The hosts of a lab, each once.
+    pub fn of(planned: &PlannedLab) -> Hosts {
+        let mut all: Vec<LabHost> = Vec::new();
+        for cell in &planned.cells {
+            for host in &cell.hosts {
+                let is_booted = cell.boot.is_some();
+                match all.iter_mut().find(|other| other.host.is_same(host)) {
+                    Some(other) => other.is_booted |= is_booted,
+                    None => {
+                        let host = host.clone();
+                        all.push(LabHost { host, gone: None, is_booted, last: None });
+                    }
+                }
+            }
+        }
+        Hosts { all, attempts: BTreeMap::new() }
     }
 
-    /// Whether runs start on this machine.
-    pub(crate) fn is_here(&self) -> bool {
-        self.hosts.is_empty()
+    /// The hosts on which cells are booted.
+    pub fn booted(&self) -> impl Iterator<Item = &Host> {
+        self.all.iter().filter(|of| of.is_booted).map(|of| &of.host)
     }
 
+    /// The number of usable hosts.
     pub fn count(&self) -> usize {
-        self.gone.iter().filter(|gone| !**gone).count()
+        self.all.iter().filter(|of| of.gone.is_none()).count()
     }
 
-    /// A reachable host without a run.
-    pub fn free(&self, busy: impl Fn(usize) -> bool) -> Option<usize> {
-        (0..self.hosts.len()).find(|host| !self.gone[*host] && !busy(*host))
+    /// The usable hosts.
+    pub(crate) fn usable(&self) -> impl Iterator<Item = usize> {
+        (0..self.all.len()).filter(|host| self.all[*host].gone.is_none())
     }
 
-    pub fn name(&self, host: usize) -> &str {
-        &self.hosts[host].plan.host
+    /// Whether a cell may run on a host.
+    pub fn takes(&self, host: usize, cell: &PlannedCell) -> bool {
+        cell.hosts.iter().any(|of| of.is_same(&self.all[host].host))
     }
 
-    /// The options of `punctual run` for a host.
-    pub fn options(&self, host: usize) -> Vec<String> {
-        let target = self.hosts[host].target.clone();
-        vec!["--target".to_owned(), target, "--reconnect-for".to_owned(), RECONNECT.to_owned()]
+    /// Why a cell of other systems has no usable one left; `None` if it has, or runs here.
+    pub(crate) fn stranded(&self, cell: &PlannedCell) -> Option<String> {
+        let mut of = self.all.iter().filter(|one| cell.hosts.iter().any(|h| h.is_same(&one.host)));
+        let last = of.clone().next_back()?;
+        of.all(|one| one.gone.is_some()).then(|| last.gone.clone()).flatten()
+    }
+
+    /// The place of the next of these jobs for a host: of the first one's block the first that has
+    /// the boot of its last run in that block, else one whose boot no `running` job has, else the
+    /// first. A board begins each block anew, so that none always has the same boot.
+    pub fn next(
+        &self,
+        host: usize,
+        planned: &PlannedLab,
+        jobs: &[&LabJob],
+        running: &[&LabJob],
+    ) -> Option<usize> {
+        let boot = |job: &LabJob| planned.cells[job.cell].boot.as_ref();
+        let takes = |job: &LabJob| self.takes(host, &planned.cells[job.cell]);
+        let first = jobs.iter().find(|job| takes(job))?;
+        let of_block = |job: &LabJob| takes(job) && job.block() == first.block();
+        let place = |wanted: &dyn Fn(&LabJob) -> bool| {
+            jobs.iter().position(|job| of_block(job) && wanted(job))
+        };
+        let is_elsewhere = |job: &LabJob| running.iter().any(|other| boot(other) == boot(job));
+        let last = self.all[host].last.as_ref().filter(|(block, _)| *block == first.block());
+        place(&|job| last.is_some_and(|(_, of)| of.as_ref() == boot(job)))
+            .or_else(|| place(&|job| !is_elsewhere(job)))
+            .or_else(|| place(&|_| true))
+    }
+
+    /// The options of `punctual run` for a host on which a cell starts.
+    pub fn start(&mut self, host: usize, planned: &PlannedLab, job: &LabJob) -> Vec<String> {
+        let (of, cell) = (&mut self.all[host], &planned.cells[job.cell]);
+        of.last = Some((job.block(), cell.boot.clone()));
+        let mut options = vec!["--target".to_owned(), of.host.target.clone()];
+        if cell.hosts.len() > 1 {
+            options.extend(["--reconnect-for".to_owned(), RECONNECT.to_owned()]);
+        }
+        options.extend(of.is_booted.then(|| "--keep-boot".to_owned()));
+        options
     }
 
     /// Handles a run that failed on a host: checks whether the host is reachable.
-    pub fn failed(&mut self, job: usize, host: usize) -> NextHost {
-        let name = self.name(host).to_owned();
-        if Connection::open(&destination(&self.hosts[host].plan)).is_err() {
-            self.gone[host] = true;
-            return NextHost::Again(format!("{name} does not answer and is not used any more"));
+    pub fn failed(&mut self, job: usize, cell: &PlannedCell, host: usize, why: &str) -> NextHost {
+        let of = &mut self.all[host];
+        let answers = || Connection::open(&destination(&of.host.plan)).is_ok();
+        if why.contains(NOT_REACHED) || !answers() {
+            let name = of.host.plan.address();
+            of.gone = Some(match why.contains(NOT_REACHED) {
+                true => why.to_owned(),
+                false => format!("{name} does not answer"),
+            });
+            return match self.stranded(cell) {
+                Some(_) => NextHost::Failed,
+                None => NextHost::Again(format!("{name} is not used any more")),
+            };
         }
+        // After a boot that came up otherwise the same board would do so again.
         let attempts = self.attempts.entry(job).or_default();
         *attempts += 1;
-        if *attempts < ATTEMPTS {
-            return NextHost::Again("it is run once more".to_owned());
+        match *attempts < ATTEMPTS && (cell.boot.is_none() || cell.hosts.len() > 1) {
+            true => NextHost::Again("it is run once more".to_owned()),
+            false => NextHost::Failed,
         }
-        NextHost::Failed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::labs::request::Overrides;
+    use punctual_plan::LoadOptions;
+    use punctual_plan::lab::load_lab;
+    use std::path::Path;
+
+    fn planned(text: &str) -> PlannedLab {
+        let text = format!("{text}\n[[measure]]\nkind = 'timer'\nduration = '1s'\n");
+        let options = LoadOptions::default();
+        let none = |_: &Path| Err("there is no file".to_owned());
+        let lab = load_lab(Path::new("lab.toml"), text.as_bytes(), &options, &none);
+        let lab = lab.unwrap_or_else(|why| panic!("{why}"));
+        PlannedLab::of(lab, &Overrides::default()).unwrap_or_else(|why| panic!("{why:?}"))
+    }
+
+    const POOL: &str = "[lab]\nname = 'pool'\nrepeat = 8\nisolated = '3'\n[axes]\nisolation = \
+                        ['none', 'isolcpus']\n'measure.timer.period' = ['1ms', '2ms']\n\
+                        [target]\nkind = 'ssh'\nhosts = ['root@a:2222', 'root@a:2223']\n\
+                        cmdline = 'quiet'\n";
+
+    /// Runs all jobs in turns of one job on each usable host; returns (host, boot, block) of each.
+    fn order(planned: &PlannedLab, hosts: &mut Hosts) -> Vec<(usize, String, (u32, usize))> {
+        let jobs = planned.jobs();
+        let (mut pending, mut order): (Vec<&LabJob>, Vec<_>) = (jobs.iter().collect(), Vec::new());
+        loop {
+            let mut running: Vec<&LabJob> = Vec::new();
+            for host in hosts.usable().collect::<Vec<_>>() {
+                let Some(next) = hosts.next(host, planned, &pending, &running) else { continue };
+                let job = pending.remove(next);
+                let cell = &planned.cells[job.cell];
+                hosts.start(host, planned, job);
+                running.push(job);
+                let boot = cell.boot.as_ref().map_or_else(String::new, |of| of.cmdline.clone());
+                order.push((host, boot, job.block()));
+            }
+            if running.is_empty() {
+                return order;
+            }
+        }
+    }
+
+    #[test]
+    fn boards_of_a_pool_share_the_boots_of_each_block_and_lost_ones_leave_theirs() {
+        let planned = planned(POOL);
+        assert_eq!(planned.cells[0].place, "a:2222 or a:2223 (ssh)");
+        let mut hosts = Hosts::of(&planned);
+        assert_eq!((hosts.count(), hosts.booted().count()), (2, 2));
+        let all = order(&planned, &mut hosts);
+        assert_eq!(all.len(), 32);
+        for block in 0..8 {
+            for host in [0, 1] {
+                let its = all.iter().filter(|one| one.0 == host && one.2.0 == block);
+                let mut boots: Vec<&String> = its.map(|one| &one.1).collect();
+                assert_eq!(boots.len(), 2, "{all:?}");
+                boots.dedup();
+                assert_eq!(boots.len(), 1, "each board boots once in a block: {all:?}");
+            }
+        }
+        assert!(all.windows(2).all(|two| two[0].2 <= two[1].2), "block by block: {all:?}");
+        let of_first = |boot: &str| all.iter().filter(|one| one.0 == 0 && one.1 == boot).count();
+        let is_both = of_first("quiet") > 0 && of_first("quiet isolcpus=3") > 0;
+        assert!(is_both, "no board has but one boot: {all:?}");
+        let options = hosts.start(1, &planned, &planned.jobs()[0]);
+        let expected = ["--target", "ssh:root@a:2223", "--reconnect-for", RECONNECT, "--keep-boot"];
+        assert_eq!(options, expected);
+        // One is lost: its cells move; both are: nothing takes them.
+        let mut hosts = Hosts::of(&planned);
+        let cell = &planned.cells[0];
+        let moved = hosts.failed(0, cell, 0, "a:2222 not reached since 09:00");
+        assert!(matches!(moved, NextHost::Again(why) if why.contains("a:2222 is not used")));
+        assert_eq!(order(&planned, &mut hosts).len(), 32);
+        assert!(hosts.stranded(cell).is_none());
+        let lost = hosts.failed(1, cell, 1, "a:2223 not reached since 09:10");
+        assert!(matches!(lost, NextHost::Failed));
+        assert!(hosts.stranded(cell).is_some_and(|why| why.contains("not reached since")));
+        assert!(order(&planned, &mut hosts).is_empty());
+    }
+
+    #[test]
+    fn a_board_is_an_axis_by_the_path_of_its_key() {
+        let axes = "[axes]\n'target.host' = ['a', 'b']\n";
+        let planned = planned(&POOL.replace("[axes]\n", axes));
+        let places: Vec<&str> = planned.cells.iter().map(|cell| cell.place.as_str()).collect();
+        assert_eq!(places[..5], ["a (ssh)", "a (ssh)", "a (ssh)", "a (ssh)", "b (ssh)"]);
+        let mut hosts = Hosts::of(&planned);
+        assert_eq!(order(&planned, &mut hosts).len(), 64);
+        // The cells of a lost board do not move.
+        let mut hosts = Hosts::of(&planned);
+        let lost = hosts.failed(0, &planned.cells[0], 0, "a not reached since 09:00");
+        assert!(matches!(lost, NextHost::Failed));
+        assert!(hosts.stranded(&planned.cells[0]).is_some());
+        assert!(hosts.stranded(&planned.cells[7]).is_none());
+        assert_eq!(order(&planned, &mut hosts).len(), 32);
     }
 }

@@ -1,6 +1,6 @@
 //! Every run of a lab.
 
-use super::engine::CellRunner;
+use super::engine::{CellRunner, Host};
 use super::lane::{RunLane, limit, place};
 use super::request::{Overrides, checked};
 use super::run_name::RunName;
@@ -10,7 +10,7 @@ use punctual_core::Nanos;
 use punctual_core::format::counted;
 use punctual_plan::TargetPlan;
 use punctual_plan::lab::{Lab, LabCell};
-use punctual_plan::target::{SshBoot, SshPlan};
+use punctual_plan::target::SshBoot;
 use punctual_session::exit::Failure;
 use punctual_stats::median_of_sorted;
 use sha2::{Digest, Sha256};
@@ -52,8 +52,10 @@ pub struct PlannedCell {
     pub lane: RunLane,
     /// The place where it runs, in words.
     pub place: String,
-    /// The other system, if its cells are booted there.
-    pub board: Option<SshPlan>,
+    /// The other systems that can run it; none: this machine, or an engine that finds one.
+    pub hosts: Vec<Host>,
+    /// The boot that it asks for there.
+    pub boot: Option<SshBoot>,
     /// The limits of what its figures show.
     pub limit: Option<&'static str>,
     /// How long one run measures, in its own time.
@@ -71,6 +73,13 @@ pub struct LabJob {
     pub seed: usize,
     /// The repetition, from 0.
     pub repeat: u32,
+}
+
+impl LabJob {
+    /// The runs of all cells with one seed, once.
+    pub(crate) fn block(&self) -> (u32, usize) {
+        (self.repeat, self.seed)
+    }
 }
 
 impl PlannedLab {
@@ -94,20 +103,28 @@ impl PlannedLab {
     ) -> Result<PlannedLab, Failure> {
         let planned = checked(&lab, cells, overrides)?;
         let engine = overrides.engine.as_ref();
-        let cells = planned.into_iter().map(|(cell, target, measures)| PlannedCell {
-            cell,
-            lane: RunLane::of(&target),
-            place: match (&target, engine) {
-                (TargetPlan::Host, Some(engine)) => engine.place(),
-                _ => place(&target),
-            },
-            limit: limit(&target),
-            board: match &target {
-                TargetPlan::Ssh(plan) => Some(plan.clone()),
-                _ => None,
-            },
-            measures,
-            took: None,
+        let cells = planned.into_iter().map(|(cell, target, measures)| {
+            let (hosts, boot) = match (&target, engine) {
+                (TargetPlan::Ssh(plan), _) => (Host::of(plan), plan.boot.clone()),
+                (TargetPlan::Host, Some(CellRunner::Ssh(hosts))) => (hosts.clone(), None),
+                _ => (Vec::new(), None),
+            };
+            let others = Host::words(&hosts);
+            PlannedCell {
+                cell,
+                place: match (&target, engine) {
+                    _ if others.is_some() => others.clone().unwrap_or_default(),
+                    (TargetPlan::Host, Some(CellRunner::Slurm)) => "a node of Slurm".to_owned(),
+                    (TargetPlan::Host, Some(_)) => "another machine".to_owned(),
+                    _ => place(&target),
+                },
+                lane: RunLane::of(&target, others),
+                limit: limit(&target),
+                hosts,
+                boot,
+                measures,
+                took: None,
+            }
         });
         let cells: Vec<PlannedCell> = cells.collect();
         let seeds = overrides.seeds.as_ref().or(lab.seeds.as_ref());
@@ -139,9 +156,8 @@ impl PlannedLab {
         if self.has_boots() {
             jobs.sort_by_cached_key(|job| {
                 let cell = &self.cells[job.cell];
-                let boot = cell.board.as_ref().and_then(|board| board.boot.clone());
-                let block = (job.repeat, job.seed);
-                (cell.lane.clone(), block, self.rank(block, boot.as_ref()), boot, job.cell)
+                let rank = self.rank(job.block(), cell.boot.as_ref());
+                (cell.lane.clone(), job.block(), rank, cell.boot.clone(), job.cell)
             });
         }
         jobs
@@ -149,13 +165,7 @@ impl PlannedLab {
 
     /// Whether cells are booted on other systems.
     pub fn has_boots(&self) -> bool {
-        self.cells.iter().any(|cell| cell.board.as_ref().is_some_and(|of| of.boot.is_some()))
-    }
-
-    /// Whether cells are booted where this one runs.
-    pub(crate) fn has_boots_beside(&self, cell: &PlannedCell) -> bool {
-        let there = self.cells.iter().filter(|other| other.lane == cell.lane);
-        there.filter_map(|other| other.board.as_ref()).any(|board| board.boot.is_some())
+        self.cells.iter().any(|cell| cell.boot.is_some())
     }
 
     /// The place of a boot in its block: any, but the same when the lab is continued.

@@ -10,18 +10,18 @@ use punctual_plan::target::Acceleration;
 pub enum RunLane {
     /// Virtual time: not affected by other work of this machine. Each uses one CPU.
     Virtual,
-    /// Another machine, by its name, without any other run.
+    /// Other machines, each without any other run ([`super::hosts`]).
     Remote(String),
     Machine,
 }
 
 impl RunLane {
-    /// The lane of a target.
-    pub fn of(target: &TargetPlan) -> RunLane {
-        match target {
-            TargetPlan::Vm(vm) if vm.accel == Acceleration::VirtualTime => RunLane::Virtual,
-            TargetPlan::Ssh(ssh) => RunLane::Remote(ssh.host.clone()),
-            TargetPlan::Host | TargetPlan::Vm(_) => RunLane::Machine,
+    /// The lane of a target; other systems by their names in words.
+    pub fn of(target: &TargetPlan, others: Option<String>) -> RunLane {
+        match (target, others) {
+            (_, Some(others)) => RunLane::Remote(others),
+            (TargetPlan::Vm(vm), _) if vm.accel == Acceleration::VirtualTime => RunLane::Virtual,
+            _ => RunLane::Machine,
         }
     }
 
@@ -34,17 +34,16 @@ impl RunLane {
                 !machine
                     && running.iter().filter(|lane| ***lane == RunLane::Virtual).count() < parallel
             }
-            RunLane::Remote(_) => !machine && !running.contains(&self),
+            RunLane::Remote(_) => !machine,
             RunLane::Machine => running.is_empty(),
         }
     }
 }
 
-/// The place of a cell, in words.
+/// The place of a cell that this machine runs, in words.
 pub fn place(target: &TargetPlan) -> String {
     match target {
-        TargetPlan::Host => "this machine".to_owned(),
-        TargetPlan::Ssh(ssh) => format!("{} (ssh)", ssh.host),
+        TargetPlan::Host | TargetPlan::Ssh(_) => "this machine".to_owned(),
         TargetPlan::Vm(vm) => format!("{VIRTUAL_MACHINE}, {}", timebase(vm.accel).name()),
     }
 }
@@ -70,7 +69,8 @@ mod tests {
                 && !RunLane::Machine.may_begin(&[&RunLane::Virtual], 2)
         );
         assert!(
-            there("a").may_begin(&[&there("b")], 1) && !there("a").may_begin(&[&there("a")], 4)
+            there("a").may_begin(&[&there("b")], 1)
+                && !there("a").may_begin(&[&RunLane::Machine], 4)
         );
     }
 }

@@ -5,11 +5,10 @@ use super::attempt::{Attempt, AttemptResult, AttemptedRuns, StartMethod};
 use super::directory::LabDirectory;
 use super::estimates::remember;
 use super::hosts::{Hosts, NextHost};
-use super::jobs::{LabJob, PlannedLab};
+use super::jobs::{LabJob, PlannedCell, PlannedLab};
 use super::lane::RunLane;
 use super::progress::{EnclosingStudy, LabProgress};
 use crate::process::POLL_INTERVAL;
-use crate::targets::boards::NOT_REACHED;
 use punctual_core::Nanos;
 use punctual_session::exit::Failure;
 use punctual_session::interrupts::SignalRequests;
@@ -23,7 +22,7 @@ struct RunningJob {
     attempt: Attempt,
     /// The CPU reserved for the job, as an index into the usable ones.
     slot: Option<usize>,
-    /// The job's host of `--on ssh:`.
+    /// The other system that runs it.
     host: Option<usize>,
 }
 
@@ -53,7 +52,7 @@ pub fn run(
         directory,
         cpus: affinity(0).map(|cpus| cpus.iter().collect()).unwrap_or_default(),
         progress: LabProgress::new(jobs.len(), there, messages, whole),
-        hosts: Hosts::of(planned.engine.as_ref()),
+        hosts: Hosts::of(planned),
         pending: (0..jobs.len()).filter(|k| matches!(done[*k], AttemptResult::Waiting)).collect(),
         running: Vec::new(),
         done,
@@ -93,9 +92,6 @@ impl Scheduler<'_> {
                 self.pending.clear();
             }
             self.start_ready(inputs)?;
-            if self.running.is_empty() && !self.pending.is_empty() && !self.hosts.is_here() {
-                self.no_host();
-            }
             std::thread::sleep(POLL_INTERVAL);
             self.reap()?;
             let left = self.left();
@@ -107,34 +103,45 @@ impl Scheduler<'_> {
     }
 
     fn start_ready(&mut self, inputs: &[String]) -> Result<(), Failure> {
-        loop {
-            let Some(host) = self.free_host() else { return Ok(()) };
-            let lanes: Vec<&RunLane> =
-                self.running.iter().map(|running| self.lane(running.job)).collect();
-            let next = self.pending.iter().position(|k| {
-                host.is_some() || self.lane(*k).may_begin(&lanes, self.planned.parallel)
-            });
-            let Some(next) = next else { return Ok(()) };
+        while let Some((next, host)) = self.next() {
             let job = self.pending.remove(next);
             let running = self.begin(job, inputs[job].clone(), host)?;
             self.running.push(running);
         }
+        Ok(())
     }
 
-    /// The host of the next run, `None` for this machine; nothing if all hosts are busy or gone.
-    fn free_host(&self) -> Option<Option<usize>> {
-        if self.hosts.is_here() {
-            return Some(None);
+    /// The place of the next job that can start, and its host; `None` for this machine.
+    fn next(&self) -> Option<(usize, Option<usize>)> {
+        let lanes: Vec<&RunLane> =
+            self.running.iter().map(|running| self.lane(running.job)).collect();
+        let may_begin = |k: usize| self.lane(k).may_begin(&lanes, self.planned.parallel);
+        let is_here = |k: usize| self.cell(k).hosts.is_empty();
+        if let Some(next) = self.pending.iter().position(|k| is_here(*k) && may_begin(*k)) {
+            return Some((next, None));
         }
-        let busy = |host| self.running.iter().any(|running| running.host == Some(host));
-        self.hosts.free(busy).map(Some)
+        let ready: Vec<usize> =
+            (0..self.pending.len()).filter(|place| may_begin(self.pending[*place])).collect();
+        let jobs: Vec<&LabJob> =
+            ready.iter().map(|place| &self.jobs[self.pending[*place]]).collect();
+        let running: Vec<&LabJob> = self.running.iter().map(|of| &self.jobs[of.job]).collect();
+        let is_free = |host: &usize| self.running.iter().all(|of| of.host != Some(*host));
+        self.hosts.usable().filter(is_free).find_map(|host| {
+            let next = self.hosts.next(host, self.planned, &jobs, &running)?;
+            Some((ready[next], Some(host)))
+        })
     }
 
-    /// The remaining jobs wait for the next `lab run`.
-    fn no_host(&mut self) {
+    /// Jobs without a usable host wait for the next `lab run`.
+    fn fail_stranded(&mut self) {
         for job in std::mem::take(&mut self.pending) {
-            let why = "no host of --on answers".to_owned();
-            self.done[job] = AttemptResult::Failed { why, exit_code: None, took: Nanos::ZERO };
+            match self.hosts.stranded(self.cell(job)) {
+                Some(why) => {
+                    let took = Nanos::ZERO;
+                    self.done[job] = AttemptResult::Failed { why, exit_code: None, took };
+                }
+                None => self.pending.push(job),
+            }
         }
     }
 
@@ -147,12 +154,8 @@ impl Scheduler<'_> {
         let alone = host.is_none() && *self.lane(job) == RunLane::Virtual;
         let slot = alone.then(|| self.free_slot());
         let cpu = slot.and_then(|slot| self.cpus.get(slot % self.cpus.len().max(1)).copied());
-        let cell = &self.planned.cells[self.jobs[job].cell];
-        let options = match host {
-            Some(host) => self.hosts.options(host),
-            None if self.planned.has_boots_beside(cell) => vec!["--keep-boot".to_owned()],
-            None => Vec::new(),
-        };
+        let start = |host| self.hosts.start(host, self.planned, &self.jobs[job]);
+        let options = host.map(start).unwrap_or_default();
         let how = StartMethod { exact: self.planned.exact, cpu, options: &options };
         let name = self.planned.name(&self.jobs[job]);
         let attempt = Attempt::start(self.directory, &name, inputs, how)?;
@@ -193,32 +196,20 @@ impl Scheduler<'_> {
             }
             AttemptResult::Failed { why, .. } => Some(why.clone()),
         };
-        if let (Some(host), Some(why)) = (running.host, &failure)
-            && let NextHost::Again(reason) = self.hosts.failed(job, host)
-        {
-            self.progress.say(&format!("{}  {why}; {reason}", self.name(job)));
-            self.pending.insert(0, job);
-            return Ok(());
+        if let (Some(host), Some(why)) = (running.host, &failure) {
+            let cell = &self.planned.cells[self.jobs[job].cell];
+            let next = self.hosts.failed(job, cell, host, why);
+            self.fail_stranded();
+            if let NextHost::Again(reason) = next {
+                self.progress.say(&format!("{}  {why}; {reason}", self.name(job)));
+                self.pending.insert(0, job);
+                return Ok(());
+            }
         }
         self.done[job] = done;
         let left = self.left();
         self.progress.over(&self.name(job), elapsed, failure.as_deref(), left);
-        if let Some(why) = failure.filter(|why| why.contains(NOT_REACHED)) {
-            self.lose(job, &why);
-        }
         Ok(())
-    }
-
-    /// The other jobs of a board that does not come back fail, too; other boards go on.
-    fn lose(&mut self, job: usize, why: &str) {
-        let lane = self.lane(job).clone();
-        let (lost, left): (Vec<usize>, Vec<usize>) =
-            std::mem::take(&mut self.pending).into_iter().partition(|k| *self.lane(*k) == lane);
-        self.pending = left;
-        for job in lost {
-            let why = why.to_owned();
-            self.done[job] = AttemptResult::Failed { why, exit_code: None, took: Nanos::ZERO };
-        }
     }
 
     /// The estimated rest, from the ratio of durations to estimates; `None` if unknown.
@@ -235,8 +226,7 @@ impl Scheduler<'_> {
         let mean = (!self.took.is_empty()).then(|| all / self.took.len() as f64);
         let expected =
             |cell: usize| self.planned.expected(cell).map(|time| ns_of(time) * factor).or(mean);
-        let mut side_by_side = 0.0;
-        let mut alone = 0.0;
+        let (mut alone, mut side_by_side, mut elsewhere) = (0.0, 0.0, 0.0);
         let rest = self.pending.iter().map(|k| (*k, 0.0));
         let going_on = self
             .running
@@ -244,14 +234,16 @@ impl Scheduler<'_> {
             .map(|running| (running.job, running.attempt.process.elapsed().as_nanos() as f64));
         for (job, so_far) in rest.chain(going_on) {
             let expected = expected(self.jobs[job].cell)?;
-            match self.lane(job) {
-                RunLane::Machine if self.hosts.is_here() => alone += (expected - so_far).max(0.0),
-                _ => side_by_side += (expected - so_far).max(0.0),
-            }
+            *match self.lane(job) {
+                RunLane::Machine => &mut alone,
+                RunLane::Virtual => &mut side_by_side,
+                RunLane::Remote(_) => &mut elsewhere,
+            } += (expected - so_far).max(0.0);
         }
-        let parallel =
-            if self.hosts.is_here() { self.planned.parallel } else { self.hosts.count() };
-        Some(Nanos((alone + side_by_side / parallel.max(1) as f64) as i64))
+        let share = |time: f64, of: usize| time / of.max(1) as f64;
+        let beside =
+            share(side_by_side, self.planned.parallel).max(share(elsewhere, self.hosts.count()));
+        Some(Nanos((alone + beside) as i64))
     }
 
     /// Ends all running jobs and waits for them.
@@ -266,8 +258,12 @@ impl Scheduler<'_> {
         Ok(())
     }
 
+    fn cell(&self, job: usize) -> &PlannedCell {
+        &self.planned.cells[self.jobs[job].cell]
+    }
+
     fn lane(&self, job: usize) -> &RunLane {
-        &self.planned.cells[self.jobs[job].cell].lane
+        &self.cell(job).lane
     }
 
     fn name(&self, job: usize) -> String {

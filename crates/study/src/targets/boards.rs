@@ -1,13 +1,14 @@
 //! Boots of boards behind ssh(1): the boot that an experiment asks for is made by `punctual boot`
 //! there, verified, and taken back.
 
+use super::power;
 use super::remote::{RemoteRun, Returned};
 use super::ssh::{self as ssh_target, SshWatch, destination, failure};
 use jiff::Timestamp;
 use punctual_core::format::plain;
 use punctual_host::boot::MARK;
 use punctual_host::boot::once::{BootStatus, TrialProgress};
-use punctual_lab::ssh::{self, Connection, RemoteProgram, RemoteWatch};
+use punctual_lab::ssh::{self, Connection, ErrorPlace, RemoteProgram, RemoteWatch};
 use punctual_plan::SshPlan;
 use punctual_plan::target::SshBoot;
 use punctual_session::exit::Failure;
@@ -56,6 +57,10 @@ pub(crate) fn ensure(
     watch: &mut dyn RemoteWatch,
 ) -> Result<(), Failure> {
     let board = Board { plan };
+    // Left by a trial that hung: a command that gives power brings it back.
+    if plan.power.is_some() && !board.answers() && power::switch(plan, watch)? {
+        board.back("", watch)?;
+    }
     let (before, then, is_left) = board.with_program(|program| {
         let status = board.status(program)?;
         // Reverted in the trial itself, by a process that was killed before it rebooted.
@@ -91,11 +96,16 @@ pub(crate) fn ensure(
         return Ok(());
     }
     board.with_program(|program| {
-        let verified = board.asked(program, &["boot", "verify", "--json"]).map(drop);
-        if verified.is_err() {
-            let _ = board.asked(program, &["boot", "restore"]);
+        let verified: Result<BootStatus, Failure> =
+            board.answer(program, &["boot", "verify", "--json"]);
+        match &verified {
+            Ok(status) => {
+                let unknown = status.trial.iter().flat_map(|trial| &trial.unknown);
+                unknown.for_each(|what| watch.note(&format!("{}: {what}", plan.host)));
+            }
+            Err(_) => drop(board.asked(program, &["boot", "restore"])),
         }
-        verified
+        verified.map(drop)
     })
 }
 
@@ -137,6 +147,11 @@ impl Board<'_> {
         let done = act(&program);
         let removed = program.remove().map_err(failure);
         done.and_then(|value| removed.map(|()| value))
+    }
+
+    fn answers(&self) -> bool {
+        let open = Connection::open(&destination(self.plan));
+        open.err().is_none_or(|why| why.trouble != ErrorPlace::Unreachable)
     }
 
     /// The answer to a command that must succeed.
@@ -185,6 +200,23 @@ impl Board<'_> {
         let connection = Connection::open(&destination(self.plan)).map_err(failure)?;
         ssh::restart(&connection, command).map_err(failure)?;
         drop(connection);
+        match self.back(before, watch) {
+            Err(why) if why.render(false).contains(NOT_REACHED) => {
+                match power::switch(self.plan, watch) {
+                    Ok(true) => self.back(before, watch),
+                    Ok(false) => Err(why),
+                    Err(more) => Err(Failure {
+                        parts: why.parts.into_iter().chain(more.parts).collect(),
+                        ..more
+                    }),
+                }
+            }
+            back => back,
+        }
+    }
+
+    /// Waits for another boot.
+    fn back(&self, before: &str, watch: &mut dyn RemoteWatch) -> Result<(), Failure> {
         let (since, began) = (Timestamp::now(), Instant::now());
         loop {
             let wait = Instant::now() + ssh::PAUSE;
@@ -210,7 +242,7 @@ impl Board<'_> {
                     let since = since.strftime("%Y-%m-%d %H:%M:%S UTC");
                     return Err(Failure::failed(format!(
                         "{} {NOT_REACHED} {since}: {why}",
-                        self.plan.host
+                        self.plan.address()
                     )));
                 }
             }

@@ -1,16 +1,17 @@
 //! A tuning from its request to its findings.
 
 use super::blocks::{BlockMeasurement, BlockRunner, BlockRuns};
-use super::changes::{MachineChanges, differences, refusal, snapshot};
 use super::cost::Throughput;
 use super::directory::{TuneDirectory, TuningSpec};
-use super::setting::Setting;
+use super::setting::{differences, snapshot};
 use punctual_bundle::tune::{BlockRecord, NotTried, TuningDocument, TuningEnd};
 use punctual_core::Nanos;
 use punctual_core::format;
 use punctual_host::files::{Files, Root};
 use punctual_host::isolate::check_rights;
 use punctual_host::journal;
+use punctual_host::journal::record::ChangePurpose;
+use punctual_session::changes::{MachineChanges, refusal};
 use punctual_session::exit::Failure;
 use punctual_session::interrupts::SignalRequests;
 use punctual_session::messages::Listener;
@@ -19,6 +20,9 @@ use punctual_stats::tune::{
 };
 use std::path::Path;
 use std::time::Instant;
+
+/// The purpose of its settings.
+pub(crate) const TUNING: &ChangePurpose = &ChangePurpose::Tuning;
 
 /// The result of a tuning.
 pub struct TuneResult {
@@ -44,7 +48,7 @@ pub fn begin(
         return with_runs(None, &directory, &spec, interrupts, messages);
     }
     check_rights(&files).map_err(Failure::refused)?;
-    let changes = MachineChanges { files: &files, store: &store };
+    let changes = MachineChanges { files: &files, store: &store, purpose: TUNING };
     let spec = tried_once(&changes, spec)?;
     let directory = TuneDirectory::create(place, experiment, &spec)?;
     with_runs(Some(&changes), &directory, &spec, interrupts, messages)
@@ -61,7 +65,7 @@ pub fn resume(place: &Path, messages: Listener) -> Result<(TuningSpec, TuneResul
         check_rights(&files).map_err(Failure::refused)?;
     }
     let interrupts = SignalRequests::listen()?;
-    let changes = MachineChanges { files: &files, store: &store };
+    let changes = MachineChanges { files: &files, store: &store, purpose: TUNING };
     let changes = spec.guest.is_none().then_some(&changes);
     let ended = with_runs(changes, &directory, &spec, interrupts, messages)?;
     Ok((spec, ended))
@@ -98,7 +102,7 @@ pub(crate) fn tried_once(
     let before = snapshot(changes.files, &spec.settings);
     let mut kept = Vec::new();
     for mut setting in std::mem::take(&mut spec.settings) {
-        let results = changes.set(&[&setting]);
+        let results = changes.set(&setting.steps().collect::<Vec<_>>());
         changes.restore()?;
         let results = results?;
         let refused: Vec<String> = results.iter().filter_map(refusal).collect();
@@ -238,8 +242,8 @@ impl TunableMachine for OnMachine<'_> {
 
     fn apply(&mut self, on: &[bool]) -> Result<(), Failure> {
         let settings = self.spec.settings.iter().zip(on).filter(|(_, on)| **on);
-        let settings: Vec<&Setting> = settings.map(|(setting, _)| setting).collect();
-        let results = self.changes.map_or(Ok(Vec::new()), |changes| changes.set(&settings))?;
+        let steps: Vec<_> = settings.flat_map(|(setting, _)| setting.steps()).collect();
+        let results = self.changes.map_or(Ok(Vec::new()), |changes| changes.set(&steps))?;
         self.refused = results.iter().find_map(refusal);
         Ok(())
     }

@@ -1,7 +1,9 @@
 //! A setting that can be tried, and its traits besides its writes.
 
 use punctual_core::Nanos;
-use punctual_host::journal::record::KernelWrite;
+use punctual_host::files::Files;
+use punctual_host::journal::record::{FileValue, KernelWrite};
+use punctual_host::journal::value::{meaning, same};
 use punctual_stats::tune::{Candidate, Risk};
 use serde::{Deserialize, Serialize};
 
@@ -101,6 +103,11 @@ pub fn known() -> impl Iterator<Item = &'static str> {
 }
 
 impl Setting {
+    /// Its writes, each with its name.
+    pub(crate) fn steps(&self) -> impl Iterator<Item = (&str, &KernelWrite)> {
+        self.writes.iter().map(|write| (self.name.as_str(), write))
+    }
+
     /// The value to try, in words: one file with its value, or a count.
     pub fn value(&self) -> String {
         let is_same =
@@ -146,4 +153,29 @@ impl Setting {
     fn writes_to_same(&self, other: &Setting) -> bool {
         self.writes.iter().any(|write| other.writes.iter().any(|of| of.path == write.path))
     }
+}
+
+/// The contents of the files of these settings.
+pub fn snapshot(files: &dyn Files, settings: &[Setting]) -> Vec<FileValue> {
+    let mut paths: Vec<&String> = settings
+        .iter()
+        .flat_map(|setting| setting.writes.iter().map(|write| &write.path))
+        .collect();
+    paths.sort();
+    paths.dedup();
+    let held = |path: &String| {
+        let value = files.read(path).map_or_else(|why| why.to_string(), |text| meaning(&text));
+        FileValue { path: path.clone(), value }
+    };
+    paths.into_iter().map(held).collect()
+}
+
+/// The differences of two snapshots, in words.
+pub fn differences(before: &[FileValue], after: &[FileValue]) -> Vec<String> {
+    let both = before.iter().zip(after);
+    let differing = both.filter(|(before, after)| !same(&before.value, &after.value));
+    let words = |(before, after): (&FileValue, &FileValue)| {
+        format!("{} holds `{}`; it held `{}`", before.path, after.value, before.value)
+    };
+    differing.map(words).collect()
 }

@@ -1,12 +1,11 @@
 //! Tunings of a machine in memory: their findings, their leftovers, and resuming.
 
 use super::apply;
-use super::changes::MachineChanges;
 use super::directory::{TuneDirectory, TuningSpec};
 use super::offer::{SettingChoice, offer};
 use super::persistent::{SettingReader, files};
 use super::request::check_time;
-use super::run::{TuneResult, tried_once, tune};
+use super::run::{TUNING, TuneResult, tried_once, tune};
 use super::setting::{Setting, traits};
 use super::testing::{Killed, ScriptedBlocks, World, setting, spec};
 use punctual_bundle::summary::VerdictWord;
@@ -16,6 +15,7 @@ use punctual_host::check::rules;
 use punctual_host::files::Root;
 use punctual_host::isolate::tweaks;
 use punctual_host::journal::{IfChanged, undo};
+use punctual_session::changes::MachineChanges;
 use punctual_session::exit::{Exit, Failure};
 use punctual_session::messages::Silent;
 use punctual_stats::tune::Risk;
@@ -72,7 +72,7 @@ fn interrupted(
     spec: &TuningSpec,
     interrupted_at: Option<u64>,
 ) -> Result<TuneResult, Failure> {
-    let changes = MachineChanges { files: world, store: world };
+    let changes = MachineChanges { files: world, store: world, purpose: TUNING };
     let mut blocks = ScriptedBlocks {
         world,
         settings: &spec.settings,
@@ -200,7 +200,7 @@ fn settings_that_the_kernel_refuses_are_excluded_before_measuring() {
     let mut world = world();
     world.refusing = vec![KSM.to_owned(), RPS[1].to_owned()];
     let before = world.settings();
-    let changes = MachineChanges { files: &world, store: &world };
+    let changes = MachineChanges { files: &world, store: &world, purpose: TUNING };
     let kept = tried_once(&changes, spec(settings(), 600)).unwrap();
     let names: Vec<&str> = kept.settings.iter().map(|setting| setting.name.as_str()).collect();
     assert_eq!(names, ["packet-steering", "stat"]);
@@ -215,8 +215,8 @@ fn settings_that_the_kernel_refuses_are_excluded_before_measuring() {
 #[test]
 fn a_setting_changed_by_another_program_is_reported_and_kept() {
     let world = world();
-    let changes = MachineChanges { files: &world, store: &world };
-    changes.set(&[&settings()[1]]).unwrap();
+    let changes = MachineChanges { files: &world, store: &world, purpose: TUNING };
+    changes.set(&settings()[1].steps().collect::<Vec<_>>()).unwrap();
     world.put(STAT, "7");
     let why = changes.restore().unwrap_err().render(false);
     assert!(why.contains("another program set `7` over `1000`; before it was `1`"), "{why}");
@@ -226,8 +226,8 @@ fn a_setting_changed_by_another_program_is_reported_and_kept() {
 #[test]
 fn two_tunings_at_a_time_are_refused() {
     let world = world();
-    let changes = MachineChanges { files: &world, store: &world };
-    changes.set(&[&settings()[1]]).unwrap();
+    let changes = MachineChanges { files: &world, store: &world, purpose: TUNING };
+    changes.set(&settings()[1].steps().collect::<Vec<_>>()).unwrap();
     // The first still runs.
     let first = world.files.borrow()["/proc/100/stat"].clone();
     world.start(101);

@@ -339,15 +339,13 @@ fn time_sharing(of: &Subject<'_>) -> Option<LintViolation> {
         "it is periodic, and has no real-time policy: any task may run before it".to_owned(),
         match &of.facts.refused {
             None => format!("policy {policy}"),
-            Some(why) => format!("policy {policy}; SCHED_FIFO is refused to it (EPERM): {why}"),
+            Some(LintViolation { message, evidence, .. }) => format!(
+                "policy {policy}; SCHED_FIFO is refused to it (EPERM): {message}; {evidence}"
+            ),
         },
-        match of.facts.refused {
+        match &of.facts.refused {
             None => "give it SCHED_FIFO: pthread_setschedparam(3), or `chrt -f -p PRIORITY TID`",
-            Some(_) => {
-                "raise that limit (limits.conf(5), LimitRTPRIO= of a service) or grant \
-                 CAP_SYS_NICE, and give it SCHED_FIFO; check the result where the program asks for \
-                 it"
-            }
+            Some(refused) => refused.remedy.as_deref().unwrap_or("grant it CAP_SYS_NICE"),
         },
     )
 }

@@ -256,9 +256,14 @@ fn a_refused_policy_is_reported_instead_of_advised() {
     assert!(allowed["periodic-time-sharing"].contains("| give it SCHED_FIFO"), "{allowed:?}");
     assert!(allowed["cpu-shared"].contains("ik-spill") && !allowed["cpu-shared"].contains("more"));
     case.culprits.push(("fifth".to_owned(), Nanos(1)));
-    case.facts.refused = Some("RLIMIT_RTPRIO is 0".to_owned());
+    case.facts.refused = Some(LintViolation {
+        message: "RLIMIT_RTPRIO is 0".to_owned(),
+        evidence: "its login calls no pam_limits".to_owned(),
+        remedy: Some("log in through sshd".to_owned()),
+    });
     let refused = texts(&case);
-    assert!(refused["periodic-time-sharing"].contains("(EPERM): RLIMIT_RTPRIO is 0 | raise that"));
+    let text = "(EPERM): RLIMIT_RTPRIO is 0; its login calls no pam_limits | log in through sshd";
+    assert!(refused["periodic-time-sharing"].contains(text), "{refused:?}");
     assert!(refused["timer-slack"].contains("| call prctl("), "{refused:?}");
     assert!(refused["cpu-shared"].contains("and 1 more | give it a CPU"), "{refused:?}");
     let advised = |text: &String| text.contains("| give it a real-time policy");

@@ -51,11 +51,41 @@ pub struct RefusedCall {
     pub thread: u32,
     /// The system call.
     pub call: String,
+    /// That it asked for, where the call's arguments show it.
+    pub policy: Option<Policy>,
     /// `EPERM`, or the number of an error without a name here.
     pub error: String,
     /// The kernel recorded no entry: a seccomp filter refuses a call before it begins.
     pub without_entry: bool,
     pub times: u64,
+}
+
+impl RefusedCall {
+    pub fn right(&self) -> RightKind {
+        match self.call.as_str() {
+            call if call.starts_with("mlock") => RightKind::LockedMemory,
+            "setpriority" => RightKind::Nice,
+            _ => RightKind::RealTimePolicy,
+        }
+    }
+
+    /// The call, with the policy: `sched_setscheduler(SCHED_FIFO) was refused (EPERM)`.
+    pub fn words(&self) -> String {
+        let RefusedCall { call, error, .. } = self;
+        let policy = self.policy.map(|of| format!("(SCHED_{})", of.word().to_uppercase()));
+        format!("{call}{} was refused ({error})", policy.unwrap_or_default())
+    }
+}
+
+impl RightsAnswer {
+    /// The obstacle of a call, with its evidence; `None`: nothing that /proc shows.
+    pub fn refuses(&self, call: &RefusedCall) -> Option<(&str, &str)> {
+        let is_filter = |of: &&Obstacle| of.kind == ObstacleKind::Seccomp && call.without_entry;
+        let filter = self.obstacles.iter().find(is_filter);
+        let refused = |of: &&Right| of.right == call.right() && of.verdict == RightVerdict::Refused;
+        let right = || self.rights.iter().find(refused).map(|of| (&*of.message, &*of.evidence));
+        filter.map(|of| (&*of.message, &*of.evidence)).or_else(right)
+    }
 }
 
 /// What a process may want.

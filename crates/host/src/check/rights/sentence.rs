@@ -1,6 +1,6 @@
 //! The answer in one sentence.
 
-use super::answer::{Obstacle, RefusedCall, RightsVerdict, ThreadScheduling};
+use super::answer::{Obstacle, RefusedCall, RightKind, RightsVerdict, ThreadScheduling};
 use super::subject::Subject;
 
 pub(super) fn sentence(
@@ -12,11 +12,8 @@ pub(super) fn sentence(
 ) -> String {
     let real_time = threads.iter().filter(|thread| thread.policy.is_real_time()).count();
     let all = threads.len();
-    let asked = refused.first().map(|call| {
-        let RefusedCall { call, error, .. } = call;
-        format!("{call} was refused ({error}): ")
-    });
-    let asked = asked.unwrap_or_default();
+    let mut asked = refused.iter().filter(|call| call.right() == RightKind::RealTimePolicy);
+    let asked = asked.next().map(|call| format!("{}: ", call.words())).unwrap_or_default();
     match (verdict, obstacles.first()) {
         (RightsVerdict::RealTime, _) => format!("real-time: {real_time} of {all} threads"),
         (RightsVerdict::Refused, Some(first)) => format!("{asked}{}", first.message),
@@ -28,7 +25,7 @@ pub(super) fn sentence(
         (RightsVerdict::Allowed, _) => {
             "nothing refuses a real-time policy: its program does not ask for one".to_owned()
         }
-        _ if !refused.is_empty() => format!("{asked}no limit that /proc shows explains it"),
+        _ if !asked.is_empty() => format!("{asked}no limit that /proc shows explains it"),
         _ => "not known: a file that decides it cannot be read".to_owned(),
     }
 }

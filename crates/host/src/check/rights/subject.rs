@@ -108,22 +108,6 @@ impl Subject {
         status::field(&self.own.status, "Seccomp") == Some("2")
     }
 
-    /// Its threads; those that end meanwhile are omitted.
-    pub fn threads(&self, files: &dyn Files) -> Vec<ThreadScheduling> {
-        let directory = format!("/proc/{}/task", self.own.pid);
-        let ids = files.list(&directory).unwrap_or_default();
-        let mut ids: Vec<u32> = ids.iter().filter_map(|id| id.parse().ok()).collect();
-        ids.sort_unstable();
-        let read = |thread: u32| {
-            let stat = TaskStat::parse(&files.read(&format!("{directory}/{thread}/stat")).ok()?)?;
-            let TaskStat { name, nice, rt_priority, policy, .. } = stat;
-            let policy = attributes::policy(policy?)?;
-            let priority = matches!(policy, Policy::Fifo | Policy::Rr).then_some(rt_priority);
-            Some(ThreadScheduling { thread, name, policy, priority, nice })
-        };
-        ids.into_iter().take(MAX_THREADS).filter_map(read).collect()
-    }
-
     /// An ancestor in the answer.
     pub fn shown(of: &ProcessSeen) -> Ancestor {
         let limit = |name: &str| {
@@ -138,6 +122,22 @@ impl Subject {
             cap_sys_nice: of.has_sys_nice(),
         }
     }
+}
+
+/// The threads of a process; those that end meanwhile are omitted.
+pub fn threads(files: &dyn Files, process: u32) -> Vec<ThreadScheduling> {
+    let directory = format!("/proc/{process}/task");
+    let ids = files.list(&directory).unwrap_or_default();
+    let mut ids: Vec<u32> = ids.iter().filter_map(|id| id.parse().ok()).collect();
+    ids.sort_unstable();
+    let read = |thread: u32| {
+        let stat = TaskStat::parse(&files.read(&format!("{directory}/{thread}/stat")).ok()?)?;
+        let TaskStat { name, nice, rt_priority, policy, .. } = stat;
+        let policy = attributes::policy(policy?)?;
+        let priority = matches!(policy, Policy::Fifo | Policy::Rr).then_some(rt_priority);
+        Some(ThreadScheduling { thread, name, policy, priority, nice })
+    };
+    ids.into_iter().take(MAX_THREADS).filter_map(read).collect()
 }
 
 /// The link names the namespace; where it may not be read, a map of less than all users is another

@@ -3,6 +3,7 @@
 use super::*;
 use crate::check::testing::FakeFiles;
 use proptest::prelude::*;
+use punctual_core::Policy;
 
 /// A process of a tree.
 struct Task {
@@ -233,13 +234,14 @@ fn a_filter_shows_as_a_refusal_without_an_entry() {
     let call = RefusedCall {
         thread: 900,
         call: "sched_setscheduler".into(),
+        policy: Some(Policy::Fifo),
         error: "EPERM".into(),
         without_entry: true,
         times: 1,
     };
     let seen = answer(&files, 900, Some(vec![call.clone()])).expect("it is there");
     insta::assert_snapshot!(shown_of(&seen), @"
-    Refused by Seccomp: sched_setscheduler was refused (EPERM): a seccomp filter refuses sched_setscheduler: the call ends before it begins
+    Refused by Seccomp: sched_setscheduler(SCHED_FIFO) was refused (EPERM): a seccomp filter refuses sched_setscheduler: the call ends before it begins
     Unit robot.service: its unit installs the filter: /usr/lib/systemd/system/robot.service: RestrictRealtime=yes
     -> systemctl edit robot.service: unset that setting; systemctl restart robot.service
     ");
@@ -268,6 +270,34 @@ fn a_user_changed_within_a_session_is_no_login() {
     assert_eq!(of(&files).way.through.as_deref(), Some("ttyd"));
     // In the same session, it has changed its user.
     assert!(of(&tree(&login("robotd"))).way.message.contains("started by robotd (600)"));
+}
+
+/// Each refusal has the limit of its own right.
+#[test]
+fn refused_memory_is_not_explained_by_the_limit_on_priorities() {
+    let files = tree(&login("sshd"));
+    let of = |call: &str, error: &str| RefusedCall {
+        thread: 900,
+        call: call.into(),
+        policy: None,
+        error: error.into(),
+        without_entry: false,
+        times: 1,
+    };
+    let calls =
+        [of("mlockall", "ENOMEM"), of("setpriority", "EACCES"), of("sched_setattr", "EPERM")];
+    let seen = answer(&files, 900, Some(calls.to_vec())).expect("it is there");
+    let why = |call: &RefusedCall| seen.refuses(call).map(|(message, _)| message.to_owned());
+    let why: Vec<String> = calls.iter().map(|call| why(call).expect("refused")).collect();
+    assert_eq!(why[0], "8 MiB of 19 MiB mapped: mlockall is refused (ENOMEM)");
+    assert_eq!(why[1], "no value below 0");
+    assert!(why[2].starts_with("RLIMIT_RTPRIO is 0"), "{why:?}");
+    assert!(seen.message.starts_with("sched_setattr was refused (EPERM): RLIMIT"), "{seen:?}");
+    // A program without the right to lock memory alone.
+    let mut tasks = login("sshd");
+    tasks[0].rtprio = "99";
+    let seen = answer(&tree(&tasks), 900, Some(calls[..1].to_vec())).expect("it is there");
+    assert_eq!(seen.verdict, RightsVerdict::Allowed);
 }
 
 #[test]

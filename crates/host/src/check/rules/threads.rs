@@ -3,8 +3,10 @@
 use super::{Rule, RuleGroup};
 use crate::check::context::Context;
 use crate::check::outcome::*;
+use crate::check::rights;
 use crate::check::tasks::{CheckedTask, TaskStat};
 use punctual_core::CpuSet;
+use std::collections::BTreeSet;
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
@@ -25,6 +27,24 @@ pub(super) const RULES: &[Rule] = &[
               its guest sees that as lost time.",
         source: "qemu(1), -name debug-threads; libvirt, <vcpupin>",
         evaluate: vcpu_threads,
+    },
+    Rule {
+        id: "interrupt-thread-below-program",
+        group: RuleGroup::Workload,
+        title: "interrupt threads are not below the programs that wait for their devices",
+        why: "A program that waits for a device runs after the device's interrupt thread: below \
+              the program's priority, that thread waits for every other task between the two.",
+        source: "kernel/irq/manage.c, setup_irq_thread; sched(7)",
+        evaluate: interrupt_threads_of_programs,
+    },
+    Rule {
+        id: "poller-on-cpu-0",
+        group: RuleGroup::Workload,
+        title: "no real-time thread polls on CPU 0",
+        why: "Timekeeping, work from boot and interrupts without another CPU stay on CPU 0: a \
+              real-time thread that never sleeps there starves them, and with them the system.",
+        source: "kernel/time/tick-common.c; Documentation/admin-guide/kernel-per-CPU-kthreads.rst",
+        evaluate: poller_on_cpu_0,
     },
 ];
 
@@ -137,4 +157,112 @@ fn virtual_cpus(ctx: &Context, pid: u32) -> Vec<VirtualCpu> {
         Some(VirtualCpu { label, allowed: list.trim().parse().ok()?, ran_on: stat.processor? })
     };
     ids.iter().take(MAX_THREADS).filter_map(read).collect()
+}
+
+/// Processes with an open device, and open files of each, beyond which none is examined.
+const MAX_PROGRAMS: usize = 4096;
+const MAX_FILES: usize = 1024;
+
+/// The threads of the devices that real-time programs have open: a device and its thread have the
+/// same name (`irq/40-ttyS0`), or the file of a UIO device says which.
+fn interrupt_threads_of_programs(ctx: &Context) -> Conclusion {
+    let tasks = ctx.tasks()?;
+    // `irq/NUMBER-NAME`, of at most 15 bytes.
+    let device =
+        |task: &CheckedTask| Some(task.name.strip_prefix("irq/")?.split_once('-')?.1.to_owned());
+    let threads: Vec<(String, &CheckedTask)> = tasks
+        .iter()
+        .filter(|task| task.kernel)
+        .filter_map(|task| Some((device(task)?, task)))
+        .collect();
+    if threads.is_empty() {
+        return not_applicable("no interrupt has a thread", "/proc/*/stat name no irq/ thread")
+            .conclude();
+    }
+    let (mut below, mut seen) = (Vec::new(), 0);
+    for program in tasks.iter().filter(|task| !task.kernel).take(MAX_PROGRAMS) {
+        for open in open_devices(ctx, program.pid) {
+            let is_its = |(name, _): &&(String, &CheckedTask)| {
+                // The kernel cuts the name of a thread off.
+                *name == open || name.len() >= MIN_CUT && open.starts_with(name.as_str())
+            };
+            for (_, thread) in threads.iter().filter(is_its) {
+                seen += 1;
+                let all = rights::threads(ctx.files(), program.pid).into_iter();
+                let highest = all.filter_map(|of| of.priority).max().unwrap_or(0);
+                if thread.rt_priority < highest {
+                    below.push(format!(
+                        "{} at {} is below {} at {highest}, which has {open} open",
+                        thread.label(),
+                        thread.rt_priority,
+                        program.label()
+                    ));
+                }
+            }
+        }
+    }
+    let evidence = "/proc/*/fd beside /proc/*/stat of irq/ threads";
+    if below.is_empty() {
+        return match seen {
+            0 => not_applicable("no program has a device with an interrupt thread open", evidence),
+            _ => ok("no interrupt thread is below the program that waits for it", evidence),
+        }
+        .conclude();
+    }
+    let message = format!("{} interrupt threads are below their programs", below.len());
+    warning(message, join_some(&below))
+        .fix(Fix::by_hand("chrt -f -p PRIORITY PID, with at least the program's priority"))
+        .conclude()
+}
+
+/// The bytes of a device's name from which on it may be cut off: of 15 with `irq/NN-` before.
+const MIN_CUT: usize = 7;
+
+/// The names of devices that a process has open, as their drivers name their interrupts.
+fn open_devices(ctx: &Context, pid: u32) -> BTreeSet<String> {
+    let directory = format!("/proc/{pid}/fd");
+    let files = ctx.files().list(&directory).unwrap_or_default();
+    let device = |file: &String| {
+        let target = ctx.files().read_link(&format!("{directory}/{file}")).ok()?;
+        let name = target.strip_prefix("/dev/")?;
+        let uio = ctx.files().read_trimmed(&format!("/sys/class/uio/{name}/name"));
+        Some(uio.unwrap_or_else(|_| name.to_owned()))
+    };
+    files.iter().take(MAX_FILES).filter_map(device).collect()
+}
+
+/// The share of its life that a thread has to run to be one that polls, and the shortest life.
+const POLLS: f64 = 0.9;
+const LIFE: f64 = 10.0;
+/// The unit of times in /proc/PID/stat (USER_HZ) and /proc/uptime.
+const TICKS: f64 = 100.0;
+
+fn poller_on_cpu_0(ctx: &Context) -> Conclusion {
+    let is_there = |task: &&CheckedTask| {
+        let bound = task.allowed == Some(CpuSet::single(0));
+        !task.kernel && task.rt_priority > 0 && (task.ran_on == Some(0) || bound)
+    };
+    let there: Vec<&CheckedTask> = ctx.tasks()?.iter().filter(is_there).collect();
+    let good =
+        ok("no real-time task polls on CPU 0", "/proc/*/stat, utime and stime since starttime");
+    if there.is_empty() {
+        return good.conclude();
+    }
+    let uptime = ctx.read("/proc/uptime")?;
+    let Some(now) = uptime.split_whitespace().next().and_then(|of| of.parse::<f64>().ok()) else {
+        return unknown(format_evidence("/proc/uptime", uptime)).conclude();
+    };
+    let polls = |task: &&&CheckedTask| {
+        let life = now - task.started as f64 / TICKS;
+        life >= LIFE && task.ran as f64 / TICKS >= POLLS * life
+    };
+    let found: Vec<String> = there.iter().filter(polls).map(|task| task.label()).collect();
+    if found.is_empty() {
+        return good.conclude();
+    }
+    let share = format!("ran for more than {:.0} % of the time since it began", POLLS * 100.0);
+    let how = "give it a CPU of its own: `punctual isolate create CPU`, taskset -cp CPU PID";
+    bad("a real-time task polls on CPU 0", format!("{} {share}", join_some(&found)))
+        .fix(Fix::by_hand(how))
+        .conclude()
 }

@@ -56,6 +56,37 @@ const QEMU_IN: &[(&str, &str)] =
 const QEMU_ELSEWHERE: &[(&str, &str)] =
     &[QEMU, MACHINE, VCPU, ("/proc/90/task/91/status", "Cpus_allowed_list:\t0-1")];
 
+/// A real-time program with a port open, and the thread of its interrupt.
+const PROGRAM: (&str, &str) = (
+    "/proc/700/stat",
+    "700 (loop) S 1 0 0 0 -1 4194560 0 0 0 0 0 0 0 0 20 0 1 0 5 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 \
+     17 1 80 1 0 0 0",
+);
+const PROGRAM_TASK: (&str, &str) = ("/proc/700/task/700/stat", PROGRAM.1);
+const PORT: (&str, &str) = ("/proc/700/fd/3", "-> /dev/ttyS0");
+const IRQ_THREAD: (&str, &str) = (
+    "/proc/61/stat",
+    "61 (irq/4-ttyS0) S 2 0 0 0 -1 2129984 0 0 0 0 0 0 0 0 -51 0 1 0 5 0 0 0 0 0 0 0 0 0 0 0 \
+     0 0 0 0 17 0 50 1 0 0 0",
+);
+const IRQ_THREAD_HIGH: (&str, &str) = (
+    "/proc/61/stat",
+    "61 (irq/4-ttyS0) S 2 0 0 0 -1 2129984 0 0 0 0 0 0 0 0 -51 0 1 0 5 0 0 0 0 0 0 0 0 0 0 0 \
+     0 0 0 0 17 0 85 1 0 0 0",
+);
+/// It ran on CPU 0 for 9,990 of the 10,000 ticks since it was started; the other for a tenth.
+const POLLER: (&str, &str) = (
+    "/proc/701/stat",
+    "701 (poller) R 1 0 0 0 -1 4194560 0 0 0 0 9980 10 0 0 20 0 1 0 5000 0 0 0 0 0 0 0 0 0 0 \
+     0 0 0 0 0 17 0 80 1 0 0 0",
+);
+const SLEEPER: (&str, &str) = (
+    "/proc/701/stat",
+    "701 (poller) R 1 0 0 0 -1 4194560 0 0 0 0 990 10 0 0 20 0 1 0 5000 0 0 0 0 0 0 0 0 0 0 0 \
+     0 0 0 0 17 0 80 1 0 0 0",
+);
+const UPTIME: (&str, &str) = ("/proc/uptime", "150.00 90.00");
+
 const CASES: &[Case] = &[
     ("preemption-model", &[NOT_RT, DYNAMIC, (SWITCH, "none voluntary (full)")], Advice),
     ("preemption-model", &[NOT_RT, DYNAMIC, (SWITCH, "none (voluntary) full")], Bad),
@@ -159,6 +190,17 @@ const CASES: &[Case] = &[
         Warning,
     ),
     ("kernel-thread-order", &[RCUC_LOW, ("/proc/31/status", "Cpus_allowed_list:\t2")], Ok),
+    ("interrupt-thread-below-program", &[PROGRAM, PROGRAM_TASK, PORT, IRQ_THREAD], Warning),
+    ("interrupt-thread-below-program", &[PROGRAM, PROGRAM_TASK, PORT, IRQ_THREAD_HIGH], Ok),
+    // Another device's.
+    (
+        "interrupt-thread-below-program",
+        &[PROGRAM, PROGRAM_TASK, ("/proc/700/fd/3", "-> /dev/ttyS1"), IRQ_THREAD],
+        Ok,
+    ),
+    ("poller-on-cpu-0", &[POLLER, UPTIME], Bad),
+    ("poller-on-cpu-0", &[SLEEPER, UPTIME], Ok),
+    ("poller-on-cpu-0", &[POLLER, ("/proc/uptime", GONE)], Unknown),
     ("vcpu-threads", QEMU_OUT, Warning),
     ("vcpu-threads", QEMU_IN, Ok),
     ("vcpu-threads", QEMU_ELSEWHERE, Ok),

@@ -52,13 +52,14 @@ fn the_standard_debian_kernel_is_judged() {
       (nohz-full-isolated) (rcu-callbacks) (systemd-affinity) smt-siblings (shared-cache) (one-memory-node)
       (interrupts-elsewhere) (default-irq-affinity) (irqaffinity-parameter) (managed-interrupts) irqbalance (irq-thread-priorities)
       (packet-steering) (user-tasks) (kernel-threads) competing-priorities audit kernel-thread-order
-      (vcpu-threads) (workqueues) (writeback-workqueue) nmi-watchdog (soft-watchdog) (hung-task-detector)
-      (vm-statistics) console-messages (access-times) swap hugepage-defrag same-page-merging
-      numa-balancing lock-debugging sanitizers memory-debugging preemption-debugging irqsoff-tracers-built
-      current-tracer trace-events stack-tracer scheduler-statistics steal-time (smi-count)
-      microcode mitigations (thermal-throttling) realtime-priority-limit memory-lock-limit realtime-timeout
-      timer-slack cpuset-controller kernel-recorder bpf kernel-types lockdown
-      tracefs kernel-probes user-probes perf-events debugfs
+      (vcpu-threads) (interrupt-thread-below-program) poller-on-cpu-0 (workqueues) (writeback-workqueue) nmi-watchdog
+      (soft-watchdog) (hung-task-detector) (vm-statistics) console-messages (access-times) swap
+      hugepage-defrag same-page-merging numa-balancing lock-debugging sanitizers memory-debugging
+      preemption-debugging irqsoff-tracers-built current-tracer trace-events stack-tracer scheduler-statistics
+      steal-time (smi-count) microcode mitigations (thermal-throttling) realtime-priority-limit
+      memory-lock-limit realtime-timeout timer-slack cpuset-controller kernel-recorder bpf
+      kernel-types lockdown tracefs kernel-probes user-probes perf-events
+      debugfs
     ");
 }
 
@@ -81,13 +82,14 @@ fn the_debian_rt_kernel_is_judged() {
       housekeeping-cpus nohz-full nohz-full-isolated rcu-callbacks (systemd-affinity) smt-siblings
       shared-cache one-memory-node interrupts-elsewhere default-irq-affinity irqaffinity-parameter managed-interrupts
       irqbalance irq-thread-priorities packet-steering user-tasks competing-priorities audit
-      kernel-thread-order (vcpu-threads) workqueues nmi-watchdog soft-watchdog console-messages
-      (access-times) swap (transparent-hugepages) (hugepage-defrag) same-page-merging (numa-balancing)
-      lock-debugging sanitizers memory-debugging preemption-debugging irqsoff-tracers-built current-tracer
-      trace-events stack-tracer scheduler-statistics steal-time (smi-count) microcode
-      mitigations (thermal-throttling) realtime-priority-limit memory-lock-limit realtime-timeout timer-slack
-      cpuset-controller kernel-recorder bpf kernel-types lockdown tracefs
-      kernel-probes user-probes latency-tracers perf-events debugfs
+      kernel-thread-order (vcpu-threads) (interrupt-thread-below-program) poller-on-cpu-0 workqueues nmi-watchdog
+      soft-watchdog console-messages (access-times) swap (transparent-hugepages) (hugepage-defrag)
+      same-page-merging (numa-balancing) lock-debugging sanitizers memory-debugging preemption-debugging
+      irqsoff-tracers-built current-tracer trace-events stack-tracer scheduler-statistics steal-time
+      (smi-count) microcode mitigations (thermal-throttling) realtime-priority-limit memory-lock-limit
+      realtime-timeout timer-slack cpuset-controller kernel-recorder bpf kernel-types
+      lockdown tracefs kernel-probes user-probes latency-tracers perf-events
+      debugfs
     ");
 }
 
@@ -109,14 +111,14 @@ fn an_arm64_board_is_judged() {
       (tsc-stability) (tsc-deadline-timer) clock-event-device (energy-preference) (turbo) idle-states
       pcie-power-saving isolation-request (isolation-lasts) cpus-online housekeeping-cpus (nohz-full-isolated)
       (systemd-affinity) smt-siblings one-memory-node (managed-interrupts) irqbalance (irq-thread-priorities)
-      packet-steering competing-priorities audit kernel-thread-order (vcpu-threads) nmi-watchdog
-      (machine-check-polling) console-messages (access-times) swap hugepage-defrag same-page-merging
-      numa-balancing lock-debugging sanitizers memory-debugging preemption-debugging irqsoff-tracers-built
-      current-tracer trace-events stack-tracer scheduler-statistics hypervisor steal-time
-      (smi-count) (microcode) mitigations (thermal-throttling) realtime-priority-limit memory-lock-limit
-      realtime-timeout timer-slack cpuset-controller kernel-recorder bpf kernel-types
-      lockdown tracefs kernel-probes user-probes perf-events hardware-counters
-      debugfs
+      packet-steering competing-priorities audit kernel-thread-order (vcpu-threads) (interrupt-thread-below-program)
+      poller-on-cpu-0 nmi-watchdog (machine-check-polling) console-messages (access-times) swap
+      hugepage-defrag same-page-merging numa-balancing lock-debugging sanitizers memory-debugging
+      preemption-debugging irqsoff-tracers-built current-tracer trace-events stack-tracer scheduler-statistics
+      hypervisor steal-time (smi-count) (microcode) mitigations (thermal-throttling)
+      realtime-priority-limit memory-lock-limit realtime-timeout timer-slack cpuset-controller kernel-recorder
+      bpf kernel-types lockdown tracefs kernel-probes user-probes
+      perf-events hardware-counters debugfs
     ");
 }
 
@@ -140,12 +142,13 @@ fn a_cloud_guest_is_judged() {
       (housekeeping-cpus) (nohz-full) (nohz-full-isolated) (rcu-callbacks) (systemd-affinity) smt-siblings
       (shared-cache) (one-memory-node) (interrupts-elsewhere) (default-irq-affinity) (irqaffinity-parameter) (managed-interrupts)
       irqbalance irq-thread-priorities (packet-steering) (user-tasks) (kernel-threads) competing-priorities
-      audit kernel-thread-order (vcpu-threads) (workqueues) (writeback-workqueue) nmi-watchdog
-      (soft-watchdog) (hung-task-detector) (machine-check-polling) (vm-statistics) console-messages access-times
-      swap transparent-hugepages hugepage-defrag same-page-merging numa-balancing lock-debugging
-      sanitizers memory-debugging preemption-debugging irqsoff-tracers-built (stack-tracer) (scheduler-statistics)
-      (smi-count) mitigations (thermal-throttling) realtime-priority-limit memory-lock-limit realtime-timeout
-      timer-slack cpuset-controller kernel-recorder bpf kernel-types perf-events
+      audit kernel-thread-order (vcpu-threads) (interrupt-thread-below-program) poller-on-cpu-0 (workqueues)
+      (writeback-workqueue) nmi-watchdog (soft-watchdog) (hung-task-detector) (machine-check-polling) (vm-statistics)
+      console-messages access-times swap transparent-hugepages hugepage-defrag same-page-merging
+      numa-balancing lock-debugging sanitizers memory-debugging preemption-debugging irqsoff-tracers-built
+      (stack-tracer) (scheduler-statistics) (smi-count) mitigations (thermal-throttling) realtime-priority-limit
+      memory-lock-limit realtime-timeout timer-slack cpuset-controller kernel-recorder bpf
+      kernel-types perf-events
     ");
 }
 

@@ -3,9 +3,11 @@
 use crate::commands::bundle::show_options;
 use crate::exit::{self, Ending, Exit, Failure};
 use crate::output;
-use punctual_core::format::plain;
-use punctual_host::check::rights::{RightsAnswer, RightsVerdict, answer};
+use punctual_host::check::rights::{
+    RefusedCall, RightKind, RightsAnswer, RightsVerdict, ThreadScheduling, answer, threads,
+};
 use punctual_host::files::Root;
+use punctual_record::Backend;
 use punctual_report::terminal::{self, RightsRow};
 use punctual_session::command::{self, Command};
 use punctual_session::cycles::target::processes_named;
@@ -74,7 +76,7 @@ fn of_command(line: &[String]) -> Result<RightsAnswer, Failure> {
     let cannot = |why| Failure::refused(format!("cannot run `{}`: {why}", line[0]));
     let gated =
         GatedProcess::start(command::prepared(&program, line, true, None)).map_err(cannot)?;
-    let mut watch = match RefusalWatch::start(gated.pid, &online_cpus()?) {
+    let mut watch = match RefusalWatch::start(&[gated.pid], &online_cpus()?, Backend::Auto) {
         Ok(watch) => Some(watch),
         Err(why) => {
             output::say(&format!("note: refused calls are not watched: {why}\n"));
@@ -83,24 +85,37 @@ fn of_command(line: &[String]) -> Result<RightsAnswer, Failure> {
     };
     let child = gated.release().map_err(cannot)?;
     let (pid, mut command) = (child.id(), Command::of(child));
-    let began = Instant::now();
-    let mut last: Option<RightsAnswer> = None;
-    loop {
-        // One that has ended and was not waited for still shows its limits.
-        let ended = !is_there(pid);
+    let (began, mut before, mut of_child) = (Instant::now(), Vec::new(), None);
+    let found = loop {
+        let (ended, now) = (!is_there(pid), threads(&files, pid));
+        let is_real_time = now.iter().any(|thread| thread.policy.is_real_time());
         let refused = watch.as_mut().map(RefusalWatch::refused);
-        if let Ok(mut found) = answer(&files, pid, refused) {
-            if let Some(before) = last.filter(|_| ended) {
-                found.threads = before.threads;
+        of_child = of_child.or_else(|| refused_child(&files, refused.as_deref()?, &now));
+        if ended || is_real_time || of_child.is_some() || began.elapsed() > WATCHED {
+            // One that has ended and was not waited for still shows its limits.
+            let mut found = answer(&files, pid, refused);
+            if let (Ok(found), true) = (&mut found, ended && !before.is_empty()) {
+                found.threads = before;
             }
-            last = Some(found);
+            break of_child.map_or(found, Ok);
         }
-        let done = last.as_ref().is_some_and(|last| last.verdict == RightsVerdict::RealTime);
-        if ended || done || began.elapsed() > WATCHED {
-            break;
-        }
+        before = now;
         std::thread::sleep(POLL_INTERVAL);
-    }
+    };
     command.terminate();
-    last.ok_or_else(|| Failure::failed(format!("/proc showed nothing of `{}`", plain(&line[0]))))
+    found.map_err(Failure::failed)
+}
+
+/// The rights of a process that the command started, as a script does, once a policy is refused to
+/// it: the command's own may differ.
+fn refused_child(
+    files: &Root,
+    refused: &[RefusedCall],
+    own: &[ThreadScheduling],
+) -> Option<RightsAnswer> {
+    let is_own = |call: &RefusedCall| own.iter().any(|thread| thread.thread == call.thread);
+    let of_policy = |call: &&RefusedCall| call.right() == RightKind::RealTimePolicy;
+    let thread = refused.iter().filter(of_policy).find(|call| !is_own(call))?.thread;
+    let calls = refused.iter().filter(|call| call.thread == thread).cloned().collect();
+    answer(files, thread, Some(calls)).ok()
 }

@@ -195,6 +195,12 @@ pub fn run(args: LabRunArgs) -> Ending {
     outputs.end(document.exit())
 }
 
+/// The line of a plan on boots.
+const BOOTS: &str = "boots           \
+    each forgotten by the boot loader before it is made (`punctual boot status` there); a panic \
+    falls\n                back by itself, a hang before user space needs a watchdog that the boot \
+    loader starts, or\n                ";
+
 /// The cells, and the total time.
 fn described(planned: &PlannedLab) -> String {
     let runs = planned.seeds.len() as u64 * u64::from(planned.repeat);
@@ -235,6 +241,15 @@ fn described(planned: &PlannedLab) -> String {
         text += &format!(", {} side by side", counted(together as u64, "run"));
     }
     text.push('\n');
+    if planned.has_boots() {
+        text += BOOTS;
+        let booted = planned.cells.iter().filter(|cell| cell.boot.is_some());
+        let mut hosts = booted.flat_map(|cell| &cell.hosts);
+        text += match hosts.all(|host| host.plan.power.is_some()) {
+            true => "power_on of the file\n",
+            false => "a reset by hand: the file has no power_on\n",
+        };
+    }
     for requirement in &planned.lab.requirements {
         let of = requirement
             .measure

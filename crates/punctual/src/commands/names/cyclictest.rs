@@ -1,25 +1,18 @@
-//! This program under the name cyclictest: its options, its output, its exit codes.
+//! This program under the name cyclictest: its options, its output, its exit codes (rt-tests 2.4,
+//! src/cyclictest/cyclictest.c).
 
-use super::options::{CyclictestOptions, Pinned, Refusal};
+use super::getopt::Takes::{Nothing, Perhaps, Value};
+use super::getopt::{Known, cpus, duration, number};
+use super::{NamedTool, written};
 use crate::exit::Failure;
 use crate::{live, output};
 use punctual_bundle::{Bundle, Outcome};
 use punctual_core::{CpuSet, Nanos};
 use punctual_plan::text::quoted;
-use punctual_report::export::cyclictest_output::{CyclictestOutput, ShownThread};
-use punctual_session::continuing::Continuation;
-use punctual_session::end::Further;
-use punctual_session::options::RunOptions;
-use punctual_session::request::{self, ExperimentRequest};
-use punctual_session::run::{self as session, RunContext};
+use punctual_report::export::cyclictest_output::{CyclictestOutput, LastLatency, ShownThread};
+use punctual_session::run::watcher::{RunWatcher, Snapshot};
 use std::fmt::Write;
-use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-
-/// The variable with the path of the bundle that is left.
-const BUNDLE: &str = "PUNCTUAL_BUNDLE";
-/// Bundles of one variable.
-const MOST_BUNDLES: usize = 10_000;
 
 /// The usage, with the options that are supported.
 const HELP: &str = "cyclictest V 2.40 (punctual)
@@ -56,87 +49,326 @@ cyclictest <options>
 -x       --posix_timers    use POSIX timers instead of clock_nanosleep
 ";
 
-/// Measures, and prints what cyclictest prints.
-pub fn serve(words: &[String]) -> ExitCode {
-    let options = match CyclictestOptions::read(words) {
-        Ok(options) => options,
-        Err(refusal) => {
-            let (why, code) = match refusal {
-                Refusal::Unknown(why) => (why, ExitCode::SUCCESS),
-                Refusal::Wrong(why) => (why, ExitCode::FAILURE),
+/// Where the CPUs of the threads are from.
+#[derive(Clone, PartialEq, Debug, Default)]
+enum Pinned {
+    /// Not pinned.
+    #[default]
+    No,
+    /// Thread N on CPU N.
+    Each,
+    /// In turn on these.
+    In(CpuSet),
+}
+
+/// The request.
+#[derive(Clone, Debug, Default)]
+pub struct Cyclictest {
+    pinned: Pinned,
+    /// `None`: 1; 0: one for each CPU.
+    threads: Option<usize>,
+    smp: bool,
+    priority: u8,
+    policy: Option<String>,
+    spread: bool,
+    interval: Option<u64>,
+    distance: Option<u64>,
+    loops: u64,
+    duration: Option<Nanos>,
+    histogram: Option<u64>,
+    /// Whether the histogram has a column of all threads.
+    of_all: bool,
+    histogram_file: Option<String>,
+    json: Option<String>,
+    break_above: Option<u64>,
+    realtime_clock: bool,
+    relative: bool,
+    posix_timer: bool,
+    nanoseconds: bool,
+    lock_memory: bool,
+    /// Idle states are as the system has them.
+    is_default_system: bool,
+    /// The bound on the latency of idle states, in µs.
+    dma_latency: u64,
+    main_cpus: Option<CpuSet>,
+    quiet: bool,
+    verbose: bool,
+    /// An option that makes no sense.
+    wrong: Option<String>,
+    online: CpuSet,
+}
+
+const KNOWN: &[Known<Cyclictest>] = &[
+    Known('a', "affinity", Perhaps, |o, text| match text {
+        "" => o.pinned = Pinned::Each,
+        _ => match cpus(text) {
+            Ok(cpus) => o.pinned = Pinned::In(cpus),
+            Err(why) => o.wrong = Some(why),
+        },
+    }),
+    Known('b', "breaktrace", Value, |o, us| o.break_above = some(us)),
+    Known('c', "clock", Value, |o, clock| o.realtime_clock = number(clock) == 1),
+    Known('d', "distance", Value, |o, us| o.distance = Some(number(us))),
+    Known('D', "duration", Value, |o, text| o.duration = duration(text)),
+    Known('h', "histogram", Value, |o, us| (o.histogram, o.of_all) = (some(us), false)),
+    Known('H', "histofall", Value, |o, us| (o.histogram, o.of_all) = (some(us), true)),
+    Known('i', "interval", Value, |o, us| o.interval = Some(number(us))),
+    Known('l', "loops", Value, |o, loops| o.loops = number(loops)),
+    Known('m', "mlockall", Nothing, |o, _| o.lock_memory = true),
+    // This and -u change how the live table is drawn.
+    Known('M', "refresh_on_max", Nothing, |_, _| {}),
+    Known('N', "nsecs", Nothing, |o, _| o.nanoseconds = true),
+    Known('p', "priority", Value, |o, text| match number(text) {
+        priority @ 0..=99 => o.priority = priority as u8,
+        _ => o.wrong = Some("the priority is not 0 to 99".to_owned()),
+    }),
+    Known('q', "quiet", Nothing, |o, _| o.quiet = true),
+    Known('r', "relative", Nothing, |o, _| o.relative = true),
+    Known('S', "smp", Nothing, |o, _| o.smp = true),
+    Known('t', "threads", Perhaps, |o, text| match (text, number(text)) {
+        ("", _) => o.threads = Some(0),
+        (_, 0) => o.wrong = Some("there must be a thread".to_owned()),
+        (_, threads) => o.threads = Some(threads as usize),
+    }),
+    Known('u', "unbuffered", Nothing, |_, _| {}),
+    Known('v', "verbose", Nothing, |o, _| o.verbose = true),
+    Known('x', "posix_timers", Nothing, |o, _| o.posix_timer = true),
+    Known(' ', "default-system", Nothing, |o, _| o.is_default_system = true),
+    Known(' ', "histfile", Value, |o, path| o.histogram_file = Some(path.to_owned())),
+    Known(' ', "json", Value, |o, path| o.json = Some(path.to_owned())),
+    Known(' ', "laptop", Nothing, |o, _| o.is_default_system = true),
+    Known(' ', "latency", Value, |o, us| o.dma_latency = number(us)),
+    Known(' ', "mainaffinity", Value, |o, text| match cpus(text) {
+        Ok(cpus) => o.main_cpus = Some(cpus),
+        Err(why) => o.wrong = Some(why),
+    }),
+    Known(' ', "policy", Value, |o, text| o.policy = Some(policy(text))),
+    Known(' ', "priospread", Nothing, |o, _| o.spread = true),
+];
+
+/// The number, unless it is 0.
+fn some(text: &str) -> Option<u64> {
+    Some(number(text)).filter(|number| *number > 0)
+}
+
+/// Another word is SCHED_OTHER.
+fn policy(text: &str) -> String {
+    let known = ["batch", "idle", "fifo", "rr"];
+    let word = known.iter().find(|word| text.to_lowercase().starts_with(*word));
+    (*word.unwrap_or(&"other")).to_owned()
+}
+
+impl NamedTool for Cyclictest {
+    const NAME: &'static str = "cyclictest";
+    const KNOWN: &'static [&'static [Known<Cyclictest>]] = &[KNOWN];
+    const REFUSED: &'static [&'static str] = &[
+        "aligned",
+        "dbg_cyclictest",
+        "fifo",
+        "help",
+        "oscope",
+        "resolution",
+        "secaligned",
+        "smi",
+        "spike",
+        "spike-nodes",
+        "system",
+        "tracemark",
+        "numa",
+    ];
+
+    fn refuse(why: &str, is_unknown: bool) -> ExitCode {
+        output::say(&format!("cyclictest: {why}\n"));
+        let _ = output::print(HELP);
+        ExitCode::from(u8::from(!is_unknown))
+    }
+
+    /// Makes priority and policy fit, as rt-tests' process_options does.
+    fn complete(&mut self, online: &CpuSet) -> Result<String, String> {
+        if let Some(why) = self.wrong.take() {
+            return Err(why);
+        }
+        if self.smp {
+            (self.threads, self.pinned) = (Some(0), Pinned::Each);
+        }
+        self.online = online.clone();
+        let highest = self.number().saturating_add(1).min(99) as u8;
+        let is_real_time = matches!(self.policy.as_deref(), Some("fifo" | "rr"));
+        let mut remarks = String::new();
+        if self.priority == 0 && (self.spread || is_real_time) {
+            self.priority = highest;
+            remarks += &format!("defaulting realtime priority to {highest}\n");
+        }
+        if self.priority > 0 && !is_real_time {
+            if self.policy.is_some() {
+                remarks += "policy and priority don't match: setting policy to SCHED_FIFO\n";
+            }
+            self.policy = Some("fifo".to_owned());
+        }
+        Ok(remarks)
+    }
+
+    /// A measure for each thread.
+    fn experiment(&self) -> String {
+        let threads = self.threads();
+        let mut text = String::from("[experiment]\nname = \"cyclictest\"\n");
+        let mut line = |key: &str, value: String| {
+            let _ = writeln!(text, "{key} = {value}");
+        };
+        line("memory_lock", self.lock_memory.to_string());
+        let dma = match self.is_default_system {
+            true => "leave".to_owned(),
+            false => format!("{}us", self.dma_latency),
+        };
+        line("dma_latency", quoted(&dma));
+        if let Some(cpus) = &self.main_cpus {
+            line("cpus", quoted(&cpus.to_string()));
+        }
+        let is_endless = self.loops == 0 && self.duration.is_none();
+        line("forever", is_endless.to_string());
+        line("calibrate", "false".to_owned());
+        let shortest = threads.iter().map(|thread| thread.interval).min().unwrap_or(1);
+        for (number, thread) in threads.iter().enumerate() {
+            line("[[measure]]\nname", quoted(&format!("t{number}")));
+            line("kind", quoted("timer"));
+            line("threads", "1".to_owned());
+            line("period", quoted(&format!("{}us", thread.interval)));
+            if let Some(cpus) = &thread.cpus {
+                line("cpus", quoted(&cpus.to_string()));
+            }
+            // A thread without a priority cannot have a real-time policy.
+            let policy = match (self.policy.as_deref(), thread.priority) {
+                (None | Some("fifo" | "rr"), 0) => "other",
+                (policy, _) => policy.unwrap_or("other"),
             };
-            output::say(&format!("cyclictest: {why}\n"));
-            let _ = output::print(HELP);
-            return code;
+            line("policy", quoted(policy));
+            if ["fifo", "rr"].contains(&policy) {
+                line("priority", thread.priority.to_string());
+            }
+            if self.realtime_clock {
+                line("clock", quoted("realtime"));
+            }
+            let method = match (self.relative, self.posix_timer) {
+                (_, true) => "posix-timer",
+                (true, false) => "nanosleep-relative",
+                (false, false) => "nanosleep-absolute",
+            };
+            line("method", quoted(method));
+            // cyclictest ends with the thread of the shortest interval, or with the time.
+            let us = u128::from(self.loops) * u128::from(shortest);
+            match self.duration.filter(|of| us == 0 || of.ns() as u128 <= us * 1_000) {
+                Some(duration) => line("duration", quoted(&duration.to_string())),
+                None if is_endless => {}
+                None => {
+                    let loops = us / u128::from(thread.interval.max(1));
+                    line("samples", loops.max(1).to_string());
+                }
+            }
+            if let Some(us) = self.histogram {
+                let (range, step) = if self.nanoseconds { ("ns", "1ns") } else { ("us", "1us") };
+                let range = quoted(&format!("{us}{range}"));
+                line("histogram", format!("{{ range = {range}, resolution = \"{step}\" }}"));
+            }
+            if let Some(us) = self.break_above {
+                line("stop_above", quoted(&format!("{us}us")));
+            }
         }
-    };
-    let command = ["cyclictest"].into_iter().chain(words.iter().map(String::as_str));
-    let command = command.collect::<Vec<_>>().join(" ");
-    match measure(options, &command) {
-        Ok(code) => code,
-        Err(failure) => {
-            output::complain(&failure.render(false));
-            ExitCode::FAILURE
+        text
+    }
+
+    fn begin(&self) -> String {
+        let mut text = String::new();
+        let mut line = |words: String| {
+            let _ = writeln!(text, "{words}");
+        };
+        if self.verbose {
+            let cpus = self.online.iter().count();
+            line(format!("Max CPUs = {cpus}\nOnline CPUs = {cpus}"));
         }
+        if !self.is_default_system {
+            line(format!("# /dev/cpu_dma_latency set to {}us", self.dma_latency));
+        }
+        if self.verbose {
+            for (number, thread) in self.threads().iter().enumerate() {
+                line(format!("Thread {number} Interval: {}", thread.interval));
+            }
+        }
+        text
+    }
+
+    fn watcher(&self) -> Box<dyn RunWatcher> {
+        match self.has_live_table() {
+            true => Box::new(LiveTable(self.clone())),
+            false => live::watcher(true),
+        }
+    }
+
+    fn print(&self, bundle: &Bundle, command: &str) -> Result<ExitCode, Failure> {
+        let threads = self.threads();
+        let output = CyclictestOutput {
+            bundle,
+            threads: threads.iter().map(Thread::shown).collect(),
+            nanoseconds: self.nanoseconds,
+            rows: self.histogram.unwrap_or_default(),
+            of_all: self.of_all,
+            command,
+        };
+        written(None, |text| {
+            if self.verbose {
+                output.verbose(text)?;
+            }
+            let has_table = match self.quiet {
+                true => self.histogram.is_none(),
+                false => !self.verbose,
+            };
+            if has_table {
+                if !self.quiet {
+                    write!(text, "{}", self.title())?;
+                }
+                output.threads(text)?;
+            }
+            if self.histogram.is_some() && self.histogram_file.is_none() {
+                output.histogram(text)?;
+            }
+            let outcome = bundle.manifest.ending.as_ref().map(|ending| &ending.outcome);
+            if let Some(Outcome::StoppedAbove { series, latency, .. }) = outcome {
+                output.stopped(series, Nanos(*latency), text)?;
+            }
+            Ok(())
+        })?;
+        if let (Some(_), Some(file)) = (self.histogram, &self.histogram_file) {
+            written(Some(file), |text| output.histogram(text))?;
+        }
+        if let Some(file) = &self.json {
+            written(Some(file), |text| output.json(text))?;
+        }
+        let mut series = bundle.series().zip(&threads);
+        let all_asked = series.all(|((_, of), thread)| of.meta.real_time || thread.priority == 0);
+        if !all_asked {
+            output::say("Unable to change scheduling policy!\n");
+            output::say("either run as root or join realtime group\n");
+        }
+        Ok(ExitCode::from(u8::from(!all_asked)))
     }
 }
 
-fn measure(mut options: CyclictestOptions, command: &str) -> Result<ExitCode, Failure> {
-    let online = request::online_cpus()?;
-    options.reconcile(online.iter().count()).iter().for_each(|said| output::say(said));
-    let options = &options;
-    let threads = threads(options, &online);
-    // A bundle that nobody asked for is removed with its directory.
-    let (directory, kept) = match std::env::var_os(BUNDLE).filter(|path| !path.is_empty()) {
-        Some(path) => (None, unused(PathBuf::from(path))?),
-        None => {
-            let directory = tempfile::tempdir().map_err(|why| {
-                Failure::failed(format!("cannot make a temporary directory: {why}"))
-            })?;
-            let place = directory.path().join("bundle");
-            (Some(directory), place)
-        }
-    };
-    let run = RunOptions { output: Some(kept), quiet: true, repeat: 1, ..RunOptions::default() };
-    let text = experiment(options, &threads);
-    let asked = ExperimentRequest::of_text(Path::new("cyclictest.toml"), text.into_bytes(), &run);
-    let messages = output::messages(true);
-    let (loaded, plan) = asked.resolve(messages)?;
-    let plan = run.apply(plan, &online)?;
-    begin(options, &threads, &online)?;
-    let is_shown = !options.quiet && output::terminal_size(std::io::stdout()).is_some();
-    let mut watcher = live::watcher(!is_shown);
-    let further = Further { continuation: None::<Continuation>, baseline: None };
-    let differs = option_env!("PUNCTUAL_DIFFERS");
-    let context = RunContext { metrics: None, further, attached: None, differs, messages };
-    let finished = session::run(&plan, &loaded, context, &mut *watcher);
-    watcher.end();
-    drop(watcher);
-    let bundle = Bundle::open(&finished?.directory).map_err(Failure::failed)?;
-    print(options, &threads, &bundle, command)?;
-    let mut series = bundle.series().zip(&threads);
-    let all_asked = series.all(|((_, of), thread)| of.meta.real_time || thread.priority == 0);
-    drop(directory);
-    if !all_asked {
-        output::say("Unable to change scheduling policy!\n");
-        output::say("either run as root or join realtime group\n");
-        return Ok(ExitCode::FAILURE);
-    }
-    Ok(ExitCode::SUCCESS)
-}
+/// The table of the threads, drawn over itself, on a terminal.
+struct LiveTable(Cyclictest);
 
-/// This path, or with a number if a bundle is there: a script may measure several times.
-fn unused(path: PathBuf) -> Result<PathBuf, Failure> {
-    let numbered = |number: usize| match number {
-        1 => path.clone(),
-        number => {
-            let mut name = path.clone().into_os_string();
-            name.push(format!("-{number}"));
-            PathBuf::from(name)
+impl RunWatcher for LiveTable {
+    fn refresh(&mut self, snapshot: &Snapshot) {
+        let mut text = self.0.title().into_bytes();
+        let (threads, live) = (self.0.threads(), snapshot.phase.live());
+        for (number, (thread, series)) in threads.iter().zip(&live).enumerate() {
+            let last = series.recent.map(|recent| recent.last);
+            let data = &series.state.data;
+            let tid = series.meta.tid;
+            let of = LastLatency { tid, data, last };
+            let _ = thread.shown().line(number, &of, self.0.nanoseconds, &mut text);
         }
-    };
-    let free = (1..=MOST_BUNDLES).map(numbered).find(|path| !path.exists());
-    free.ok_or_else(|| Failure::refused(format!("{BUNDLE}: all names are in use")))
+        let lines = live.len().min(threads.len()) + 2;
+        let _ = output::print(&format!("{}\x1b[{lines}A", String::from_utf8_lossy(&text)));
+    }
 }
 
 /// A thread, by its number.
@@ -147,25 +379,55 @@ struct Thread {
     priority: u8,
 }
 
-fn threads(options: &CyclictestOptions, online: &CpuSet) -> Vec<Thread> {
-    let number = options.threads.unwrap_or_else(|| online.iter().count());
-    // With a histogram all have the same interval, unless a distance is asked for.
-    let distance = options.distance.unwrap_or(if options.histogram.is_some() { 0 } else { 500 });
-    let cpu = |number: usize| match &options.pinned {
-        Pinned::No => None,
-        Pinned::Each => in_turn(online, number),
-        Pinned::In(cpus) => in_turn(cpus, number),
-    };
-    let priority = |number: usize| match options.spread {
-        true => options.priority.saturating_sub(number.min(99) as u8),
-        false => options.priority,
-    };
-    let thread = |number: usize| Thread {
-        cpus: cpu(number).map(CpuSet::single),
-        interval: options.interval.saturating_add(distance.saturating_mul(number as u64)),
-        priority: priority(number),
-    };
-    (0..number).map(thread).collect()
+impl Thread {
+    fn shown(&self) -> ShownThread {
+        ShownThread { priority: self.priority, interval: self.interval }
+    }
+}
+
+impl Cyclictest {
+    fn number(&self) -> usize {
+        match self.threads {
+            Some(0) => self.online.iter().count(),
+            threads => threads.unwrap_or(1),
+        }
+    }
+
+    fn has_live_table(&self) -> bool {
+        let is_shown = !self.quiet && !self.verbose;
+        is_shown && output::terminal_size(std::io::stdout()).is_some()
+    }
+
+    /// The lines above the table.
+    fn title(&self) -> String {
+        let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+        let policy = match (self.priority, self.policy.as_deref()) {
+            (0, policy) => format!("{}/other", policy.unwrap_or("other")),
+            (_, policy) => policy.unwrap_or("fifo").to_owned(),
+        };
+        format!("policy: {policy}: loadavg: {}          \n\n", load.trim())
+    }
+
+    fn threads(&self) -> Vec<Thread> {
+        // With a histogram all have the same interval, unless a distance is asked for.
+        let distance = self.distance.unwrap_or(if self.histogram.is_some() { 0 } else { 500 });
+        let cpu = |number: usize| match &self.pinned {
+            Pinned::No => None,
+            Pinned::Each => in_turn(&self.online, number),
+            Pinned::In(cpus) => in_turn(cpus, number),
+        };
+        let priority = |number: usize| match self.spread {
+            true => self.priority.saturating_sub(number.min(99) as u8),
+            false => self.priority,
+        };
+        let interval = self.interval.unwrap_or(1_000);
+        let thread = |number: usize| Thread {
+            cpus: cpu(number).map(CpuSet::single),
+            interval: interval.saturating_add(distance.saturating_mul(number as u64)),
+            priority: priority(number),
+        };
+        (0..self.number()).map(thread).collect()
+    }
 }
 
 fn in_turn(cpus: &CpuSet, number: usize) -> Option<usize> {
@@ -173,170 +435,25 @@ fn in_turn(cpus: &CpuSet, number: usize) -> Option<usize> {
     all.get(number % all.len().max(1)).copied()
 }
 
-/// The experiment: a measure for each thread.
-fn experiment(options: &CyclictestOptions, threads: &[Thread]) -> String {
-    let mut text = String::from("[experiment]\nname = \"cyclictest\"\n");
-    let mut line = |key: &str, value: String| {
-        let _ = writeln!(text, "{key} = {value}");
-    };
-    line("memory_lock", options.lock_memory.to_string());
-    let dma = options.dma_latency.map_or("leave".to_owned(), |us| format!("{us}us"));
-    line("dma_latency", quoted(&dma));
-    if let Some(cpus) = &options.main_cpus {
-        line("cpus", quoted(&cpus.to_string()));
-    }
-    let is_endless = options.loops == 0 && options.duration.is_none();
-    line("forever", is_endless.to_string());
-    line("calibrate", "false".to_owned());
-    let shortest = threads.iter().map(|thread| thread.interval).min().unwrap_or(1);
-    for (number, thread) in threads.iter().enumerate() {
-        line("[[measure]]\nname", quoted(&format!("t{number}")));
-        line("kind", quoted("timer"));
-        line("threads", "1".to_owned());
-        line("period", quoted(&format!("{}us", thread.interval)));
-        if let Some(cpus) = &thread.cpus {
-            line("cpus", quoted(&cpus.to_string()));
-        }
-        // A thread without a priority cannot have a real-time policy.
-        let policy = match (options.policy.as_deref(), thread.priority) {
-            (None | Some("fifo" | "rr"), 0) => "other",
-            (policy, _) => policy.unwrap_or("other"),
-        };
-        line("policy", quoted(policy));
-        if ["fifo", "rr"].contains(&policy) {
-            line("priority", thread.priority.to_string());
-        }
-        if options.realtime_clock {
-            line("clock", quoted("realtime"));
-        }
-        let method = match (options.relative, options.posix_timer) {
-            (_, true) => "posix-timer",
-            (true, false) => "nanosleep-relative",
-            (false, false) => "nanosleep-absolute",
-        };
-        line("method", quoted(method));
-        match options.duration {
-            Some(duration) => line("duration", quoted(&duration.to_string())),
-            None if is_endless => {}
-            // cyclictest ends with the thread of the shortest interval.
-            None => {
-                let loops = u128::from(options.loops) * u128::from(shortest);
-                let loops = loops / u128::from(thread.interval.max(1));
-                line("samples", loops.max(1).to_string());
-            }
-        }
-        if let Some(us) = options.histogram {
-            let (range, step) = if options.nanoseconds { ("ns", "1ns") } else { ("us", "1us") };
-            let range = quoted(&format!("{us}{range}"));
-            line("histogram", format!("{{ range = {range}, resolution = \"{step}\" }}"));
-        }
-        if let Some(us) = options.break_above {
-            line("stop_above", quoted(&format!("{us}us")));
-        }
-    }
-    text
-}
-
-/// The lines before the measurement.
-fn begin(options: &CyclictestOptions, threads: &[Thread], online: &CpuSet) -> Result<(), Failure> {
-    let mut text = String::new();
-    let mut line = |words: String| {
-        let _ = writeln!(text, "{words}");
-    };
-    if options.verbose {
-        let cpus = online.iter().count();
-        line(format!("Max CPUs = {cpus}\nOnline CPUs = {cpus}"));
-    }
-    if let Some(us) = options.dma_latency {
-        line(format!("# /dev/cpu_dma_latency set to {us}us"));
-    }
-    if options.verbose {
-        for (number, thread) in threads.iter().enumerate() {
-            line(format!("Thread {number} Interval: {}", thread.interval));
-        }
-    }
-    output::print(&text)
-}
-
-fn print(
-    options: &CyclictestOptions,
-    threads: &[Thread],
-    bundle: &Bundle,
-    command: &str,
-) -> Result<(), Failure> {
-    let shown = threads.iter().map(|thread| {
-        let (priority, interval) = (thread.priority, thread.interval);
-        ShownThread { priority, interval }
-    });
-    let output = CyclictestOutput {
-        bundle,
-        threads: shown.collect(),
-        nanoseconds: options.nanoseconds,
-        rows: options.histogram.unwrap_or_default(),
-        of_all: options.of_all,
-        command,
-    };
-    let mut text = Vec::new();
-    let add = |written: std::io::Result<()>| written.map_err(Failure::failed);
-    if options.verbose {
-        add(output.verbose(&mut text))?;
-    }
-    let has_table = match options.quiet {
-        true => options.histogram.is_none(),
-        false => !options.verbose,
-    };
-    if has_table {
-        if !options.quiet {
-            let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
-            let policy = threads.first().map_or("other", |of| match of.priority {
-                0 => "other",
-                _ => options.policy.as_deref().unwrap_or("fifo"),
-            });
-            text.extend(
-                format!("policy: {policy}: loadavg: {}          \n\n", load.trim()).bytes(),
-            );
-        }
-        add(output.threads(&mut text))?;
-    }
-    if options.histogram.is_some() {
-        match &options.histogram_file {
-            Some(file) => {
-                let mut own = Vec::new();
-                add(output.histogram(&mut own))?;
-                output::write_to(Some(Path::new(file)), &own)?;
-            }
-            None => add(output.histogram(&mut text))?,
-        }
-    }
-    let outcome = bundle.manifest.ending.as_ref().map(|ending| &ending.outcome);
-    if let Some(Outcome::StoppedAbove { series, latency, .. }) = outcome {
-        add(output.stopped(series, Nanos(*latency), &mut text))?;
-    }
-    output::print(&String::from_utf8_lossy(&text))?;
-    if let Some(file) = &options.json {
-        let mut json = Vec::new();
-        add(output.json(&mut json))?;
-        output::write_to(Some(Path::new(file)), &json)?;
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::getopt;
     use super::*;
 
-    fn of(line: &str) -> (CyclictestOptions, String) {
+    fn read(line: &str) -> Result<Cyclictest, (String, bool)> {
         let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
-        let mut options = CyclictestOptions::read(&words).expect("valid");
-        options.reconcile(4);
-        let online = "0-3".parse().expect("a list");
-        let text = experiment(&options, &threads(&options, &online));
-        (options, text)
+        let mut options = getopt::read::<Cyclictest>(&words).map_err(|why| (why.0, true))?;
+        options.complete(&"0-3".parse().expect("a list")).map_err(|why| (why, false))?;
+        Ok(options)
+    }
+
+    fn of(line: &str) -> String {
+        read(line).expect("valid").experiment()
     }
 
     #[test]
     fn each_thread_is_a_measure_with_its_own_interval() {
-        let (_, text) = of("-t 3 -a 1,2 -p 80 --priospread -l 100 -d 250 -i 500");
+        let text = of("-t 3 -a 1,2 -p 80 --priospread -l 100 -d 250 -i 500");
         let table: toml::Table = text.parse().unwrap_or_else(|why| panic!("{text}: {why}"));
         let measures = table["measure"].as_array().expect("measures");
         let key = |name: &str| -> Vec<String> {
@@ -347,12 +464,12 @@ mod tests {
         assert_eq!(key("priority"), ["80", "79", "78"]);
         assert_eq!(key("samples"), ["100", "66", "50"]);
         assert_eq!(key("policy"), ["fifo"; 3]);
-        let (_, text) = of("-S -h 400 -p 95 -D 10");
+        let text = of("-S -h 400 -p 95 -D 10");
         assert_eq!(text.matches("period = \"1000us\"").count(), 4, "{text}");
         assert!(text.contains("range = \"400us\", resolution = \"1us\""), "{text}");
         // As rt-tests' process_options: a priority and a policy that do not fit are made to.
         let key = |line: &str, name: &str| {
-            let table: toml::Table = of(line).1.parse().expect("TOML");
+            let table: toml::Table = of(line).parse().expect("TOML");
             let all = table["measure"].as_array().expect("measures").clone();
             all.iter().map(|one| one[name].to_string().replace('"', "")).collect::<Vec<_>>()
         };
@@ -360,7 +477,82 @@ mod tests {
         assert_eq!(key("--policy=fifo -l10", "priority"), ["2"]);
         assert_eq!(key("-t3 --priospread -l10", "priority"), ["4", "3", "2"]);
         assert_eq!(key("--policy=rr -p5 -l10", "policy"), ["rr"]);
-        let (_, text) = of("-q");
+        let text = of("-q");
         assert!(text.contains("forever = true") && text.contains("policy = \"other\""), "{text}");
+    }
+
+    /// The end is that which comes first.
+    #[test]
+    fn loops_and_a_duration_end_together() {
+        assert!(of("-D 10 -l 100").contains("samples = 100"));
+        assert!(of("-D 1 -l 100000").contains("duration = \"1s\""));
+    }
+
+    #[test]
+    fn letters_may_be_joined_and_values_attached() {
+        let of = read("-S -m -p95 -i1000 -D10 -h400 -q").expect("valid");
+        assert_eq!((of.pinned.clone(), of.threads), (Pinned::Each, Some(0)));
+        assert_eq!((of.priority, of.interval, of.histogram), (95, Some(1_000), Some(400)));
+        assert!(of.lock_memory && of.quiet && of.duration == Some(Nanos::from_secs(10)));
+        // rteval's line.
+        let of = read("-i100 -qmu -h3500 -p95 -t2 -a0-1 -b50").expect("valid");
+        assert_eq!((of.threads, of.break_above), (Some(2), Some(50)));
+        assert_eq!(of.pinned, Pinned::In("0-1".parse().expect("a list")));
+        // Of Linaro's test definitions.
+        let of = read("-q -p 98 -i 1000 -t 1 -a 0 -D 1m -m --json=/tmp/x.json").expect("valid");
+        assert_eq!((of.threads, of.json.as_deref()), (Some(1), Some("/tmp/x.json")));
+        assert_eq!(of.duration, Some(Nanos::from_secs(60)));
+        let of = read("--priority=80 --interval 200 --dist=0 --threads --affinity=1,3 -l5")
+            .expect("valid");
+        assert_eq!((of.threads, of.distance, of.loops), (Some(0), Some(0), 5));
+        assert_eq!((of.priority, of.interval), (80, Some(200)));
+    }
+
+    #[test]
+    fn what_cannot_be_done_is_refused_like_an_unknown_option() {
+        let unknown = |line: &str| match read(line) {
+            Err((why, true)) => why,
+            other => panic!("{line}: {other:?}"),
+        };
+        assert_eq!(unknown("--bogus"), "unrecognized option '--bogus'");
+        assert_eq!(unknown("--smi"), "unrecognized option '--smi'");
+        assert_eq!(unknown("-h"), "option requires an argument -- 'h'");
+        assert_eq!(unknown("-qR"), "invalid option -- 'R'");
+        assert_eq!(unknown("--quiet=1"), "option '--quiet' doesn't allow an argument");
+        assert!(unknown("--s").contains("ambiguous"));
+        assert!(matches!(read("-p 200"), Err((_, false))));
+        assert!(matches!(read("-t 0"), Err((_, false))));
+    }
+
+    /// Every option of the real programs is known or refused, and each of ours is one of theirs.
+    #[test]
+    fn the_options_are_those_of_the_tools() {
+        of_tool::<Cyclictest>(30);
+        of_tool::<super::super::oslat::Oslat>(13);
+        of_tool::<super::super::hwlatdetect::Hwlatdetect>(9);
+    }
+
+    fn of_tool<T: NamedTool>(least: usize) {
+        let Ok(help) = std::process::Command::new(T::NAME).arg("--help").output() else {
+            println!("SKIPPED: {} is not installed", T::NAME);
+            return;
+        };
+        let help = String::from_utf8_lossy(&help.stdout).into_owned();
+        let is_part = |c: &char| c.is_alphanumeric() || "-_".contains(*c);
+        let named = |line: &str| -> String {
+            let rest = line.split("--").nth(1).unwrap_or_default();
+            rest.chars().take_while(is_part).collect()
+        };
+        let names: Vec<String> = help.lines().map(named).filter(|name| !name.is_empty()).collect();
+        assert!(names.len() >= least, "{help}");
+        for name in &names {
+            let is_known = getopt::known::<T>().any(|Known(_, known, ..)| known == name);
+            assert!(is_known || T::REFUSED.contains(&name.as_str()), "{name}");
+        }
+        for Known(_, name, ..) in getopt::known::<T>() {
+            // oslat does not list `--help` itself.
+            let is_theirs = *name == "help" || names.iter().any(|of| of == name);
+            assert!(is_theirs, "{}: {name}", T::NAME);
+        }
     }
 }

@@ -27,7 +27,7 @@ Usage: systress -c FILE [-d LEVEL] [-h] [-V]
 -V        print the version
 ";
 
-/// What the options ask for.
+/// The request of the options.
 #[derive(PartialEq, Eq, Debug)]
 enum Asked<'w> {
     Help,

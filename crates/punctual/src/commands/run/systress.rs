@@ -1,4 +1,4 @@
-//! What systress leaves at the end of a run: the file of each thread, and its last lines.
+//! The end of a run as systress leaves it: the file of each thread, and its last lines.
 
 use crate::exit::{Failure, Outputs};
 use crate::output;

@@ -1,4 +1,4 @@
-//! What the loads of a lab did, drawn: latency over work, and both over an axis of numbers.
+//! The work of a lab's loads, drawn: latency over work, and both over an axis of numbers.
 
 use crate::format::plain;
 use crate::html::plot::Plot;

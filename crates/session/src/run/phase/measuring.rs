@@ -87,9 +87,9 @@ impl EngineSource for Measuring<'_, '_, '_, '_> {
         let programs = programs.chain(current.entries.iter().map(EntriesRun::evidence)).collect();
         let next = Collecting::new(controller.run.plan, controller.phase);
         let collected = std::mem::replace(&mut controller.evidence, next);
-        let partition = controller.run.partition.as_ref();
+        let (partition, fixed) = (controller.run.partition.as_ref(), controller.run.fixed.as_ref());
         current.meta.evidence = match controller.run.attached {
-            None => Fact::Known(collected.end(&controller.files, partition, programs)),
+            None => Fact::Known(collected.end(&controller.files, partition, fixed, programs)),
             // An attachment requests no settings of the program.
             Some(_) => Fact::NotAsked,
         };

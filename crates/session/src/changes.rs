@@ -1,21 +1,21 @@
-//! Applies and reverts settings through the journal alone: however a tuning ends, `punctual isolate
-//! undo` or the next tuning reverts its settings.
+//! Applies and reverts settings through the journal alone: however a tuning or an experiment ends,
+//! `punctual isolate undo` or the next one reverts its settings.
 
-use super::setting::Setting;
+use crate::exit::Failure;
 use punctual_host::files::Files;
-use punctual_host::journal::record::{ChangePurpose, FileValue};
-use punctual_host::journal::value::{meaning, same};
+use punctual_host::journal::record::{ChangePurpose, KernelWrite};
 use punctual_host::journal::{
     self, ChangeResult, IfChanged, Journal, JournalError, SavedJournal, StepResult, Store,
     UndoReport, tasks,
 };
-use punctual_session::exit::Failure;
 
 /// The settings of a machine, and the journals of changes.
 #[derive(Clone, Copy)]
 pub struct MachineChanges<'a> {
     pub files: &'a dyn Files,
     pub store: &'a dyn Store,
+    /// The purpose of the settings: tuning, or an experiment.
+    pub purpose: &'a ChangePurpose,
 }
 
 /// The error of a journal, as the end of a command.
@@ -27,71 +27,72 @@ fn in_journal(error: JournalError) -> Failure {
 }
 
 impl MachineChanges<'_> {
-    /// Applies these settings and returns the result of each write. Settings of an earlier call are
-    /// reverted first.
+    /// Makes these writes, each of the named setting, and returns the results. Settings of an
+    /// earlier call are reverted first.
     ///
     /// # Errors
     /// Earlier settings cannot be reverted, or a journal cannot be written; a part may be applied
     /// then, and is in the journal.
-    pub fn set(&self, settings: &[&Setting]) -> Result<Vec<StepResult>, Failure> {
+    pub fn set(&self, writes: &[(&str, &KernelWrite)]) -> Result<Vec<StepResult>, Failure> {
         self.restore()?;
-        if settings.is_empty() {
+        if writes.is_empty() {
             return Ok(Vec::new());
         }
         let _lock = journal::lock(self.store).map_err(in_journal)?;
-        let written = self.write(settings).map_err(in_journal)?;
+        let written = self.write(writes).map_err(in_journal)?;
         Ok(written)
     }
 
-    fn write(&self, settings: &[&Setting]) -> Result<Vec<StepResult>, JournalError> {
-        let mut journal = Journal::begin(self.store, self.files, ChangePurpose::Tuning, true)?;
+    fn write(&self, writes: &[(&str, &KernelWrite)]) -> Result<Vec<StepResult>, JournalError> {
+        let mut journal = Journal::begin(self.store, self.files, self.purpose.clone(), true)?;
         let mut results = Vec::new();
-        for setting in settings {
-            for write in &setting.writes {
-                let effect = journal.write(self.files, &setting.name, write.clone())?;
-                results.push(StepResult {
-                    step: setting.name.clone(),
-                    path: write.path.clone(),
-                    requested: write.new.clone(),
-                    effect,
-                });
-            }
+        for (step, write) in writes {
+            let effect = journal.write(self.files, step, (*write).clone())?;
+            results.push(StepResult {
+                step: (*step).to_owned(),
+                path: write.path.clone(),
+                requested: write.new.clone(),
+                effect,
+            });
         }
         journal.ready()?;
         Ok(results)
     }
 
-    /// Reverts the settings of this process, or of a tuning that was killed.
+    /// Reverts the settings of this process, or of one of the same purpose that was killed.
     ///
     /// # Errors
-    /// Another tuning is running; or some setting cannot be reverted: which, and why.
+    /// Another such process is running; or some setting cannot be reverted: which, and why.
     pub fn restore(&self) -> Result<(), Failure> {
+        let is_own = |saved: &SavedJournal| {
+            saved.begin.as_ref().is_some_and(|begin| begin.purpose == *self.purpose)
+        };
         let own = tasks::own_id(self.files).map_err(Failure::failed)?;
         let boot_id = journal::boot_id(self.files).map_err(in_journal)?;
         let saved = journal::read_all(self.store).map_err(in_journal)?;
         let is_of_other = |saved: &&SavedJournal| {
             let writer = saved.begin.as_ref().map(|begin| begin.writer);
-            is_tuning(saved)
+            is_own(saved)
                 && !saved.is_stale(&boot_id)
                 && writer.is_some_and(|id| id != own && tasks::is_alive(self.files, id))
         };
         if let Some(other) = saved.iter().find(is_of_other) {
+            let what = match self.purpose {
+                ChangePurpose::Tuning => "tuning",
+                _ => "experiment",
+            };
             let by = other.begin.as_ref().map_or(0, |begin| begin.writer.tid);
             return Err(Failure::refused(format!(
-                "another tuning (process {by}) is changing the settings of this machine"
+                "another {what} (process {by}) is changing the settings of this machine"
             )));
         }
-        if !saved.iter().any(is_tuning) {
+        if !saved.iter().any(is_own) {
             return Ok(());
         }
-        let undone = journal::undo(self.store, self.files, IfChanged::Report, is_tuning);
+        let undone = journal::undo(self.store, self.files, IfChanged::Report, is_own);
         let undone = undone.map_err(in_journal)?;
         if undone.is_complete() { Ok(()) } else { Err(not_restored(&undone)) }
     }
-}
-
-fn is_tuning(saved: &SavedJournal) -> bool {
-    saved.begin.as_ref().is_some_and(|begin| begin.purpose == ChangePurpose::Tuning)
 }
 
 fn not_restored(report: &UndoReport) -> Failure {
@@ -123,29 +124,4 @@ pub fn refusal(result: &StepResult) -> Option<String> {
         ChangeResult::Refused { why, .. } | ChangeResult::HalfMade { why } => why.clone(),
     };
     Some(format!("{}: {why}", result.path))
-}
-
-/// The contents of the files of these settings.
-pub fn snapshot(files: &dyn Files, settings: &[Setting]) -> Vec<FileValue> {
-    let mut paths: Vec<&String> = settings
-        .iter()
-        .flat_map(|setting| setting.writes.iter().map(|write| &write.path))
-        .collect();
-    paths.sort();
-    paths.dedup();
-    let held = |path: &String| {
-        let value = files.read(path).map_or_else(|why| why.to_string(), |text| meaning(&text));
-        FileValue { path: path.clone(), value }
-    };
-    paths.into_iter().map(held).collect()
-}
-
-/// The differences of two snapshots, in words.
-pub fn differences(before: &[FileValue], after: &[FileValue]) -> Vec<String> {
-    let both = before.iter().zip(after);
-    let differing = both.filter(|(before, after)| !same(&before.value, &after.value));
-    let words = |(before, after): (&FileValue, &FileValue)| {
-        format!("{} holds `{}`; it held `{}`", before.path, after.value, before.value)
-    };
-    differing.map(words).collect()
 }
