@@ -209,6 +209,8 @@ static void once(const char *mode)
 
 		snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%d/online", plugged);
 		write_to(path, "0");
+		puts("unplugged");
+		fflush(stdout);
 		usleep(300000);
 		write_to(path, "1");
 		usleep(300000);
