@@ -132,7 +132,7 @@ fn the_test_definitions_of_linaro_read_the_table_and_the_json() {
     assert_eq!((cycles("0"), cycles("1")), (Some(100), Some(66)));
 }
 
-/// The lines with 9 for each number, without lines that stand there twice.
+/// The lines with 9 for each number, each line once.
 fn form(text: &str) -> Vec<String> {
     let blank = |c: char| if c.is_ascii_digit() { '9' } else { c };
     let mut lines: Vec<String> = text

@@ -22,6 +22,8 @@ pub struct RefusalWatch {
     recorder: Recorder,
     calls: BTreeMap<u32, &'static str>,
     events: Vec<Event>,
+    /// Whether events were lost.
+    lost: bool,
 }
 
 impl RefusalWatch {
@@ -43,20 +45,24 @@ impl RefusalWatch {
             ..Request::new(&[Group::Syscall], cpus.clone())
         };
         let recorder = Recorder::start(request)?;
-        Ok(RefusalWatch { recorder, calls, events: Vec::new() })
+        Ok(RefusalWatch { recorder, calls, events: Vec::new(), lost: false })
     }
 
-    /// The refusals so far.
-    pub fn refused(&mut self) -> Vec<RefusedCall> {
-        let RefusalWatch { recorder, calls, events } = self;
+    /// The refusals so far, if there are new events or losses.
+    pub fn news(&mut self) -> Option<Vec<RefusedCall>> {
+        let RefusalWatch { recorder, calls, events, lost } = self;
+        let before = (events.len(), *lost);
         recorder.drain(&mut |_, bytes| {
             let room = MAX_EVENTS.saturating_sub(events.len());
             events.extend(wire::decode(bytes).flatten().take(room));
         });
-        let lost = recorder.losses().iter().any(|(_, lost)| *lost > 0);
+        *lost = recorder.losses().iter().any(|(_, lost)| *lost > 0);
+        if before == (events.len(), *lost) {
+            return None;
+        }
         // A call may begin on one CPU and end on another.
         events.sort_by_key(|event| event.at);
-        refusals(events, calls, lost)
+        Some(refusals(events, calls, *lost))
     }
 }
 

@@ -15,7 +15,7 @@ pub(crate) use validity::of_validity;
 
 /// Every finding about figures, with its meaning in one line; docs/reference/json.md has the same
 /// list.
-pub const IDS: [(&str, &str); 40] = [
+pub const IDS: [(&str, &str); 41] = [
     ("cut-off", "the run has no recorded end"),
     ("ended-early", "the run was interrupted or stopped before its end"),
     ("bundle-damaged", "a part of the bundle could not be read"),
@@ -50,6 +50,10 @@ pub const IDS: [(&str, &str); 40] = [
     ("affinity-changed", "the affinity of a measuring thread changed during the measurement"),
     ("clock-unusable", "the clock source changed, or its resolution is that of the kernel's tick"),
     ("partition-not-in-force", "the partition was not in force from begin to end"),
+    (
+        "settings-not-in-force",
+        "a fixed governor, frequency or SMT was not in force from begin to end",
+    ),
     ("load-not-working", "a load died or idled"),
     ("load-stopped", "a load was stopped for some of the phase"),
     ("controller-delayed", "punctual itself did not run when it was to"),

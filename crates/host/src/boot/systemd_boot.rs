@@ -116,10 +116,12 @@ pub(super) fn trial_entry(
     trial: &Trial,
 ) -> Result<String, String> {
     let Some(release) = &trial.kernel else { return Ok(with_words(usual, trial)) };
-    let mut all = entries(files).into_iter().filter(|(of, _)| of == directory).map(|(_, t)| t);
     if let Some((_, images)) = usual.lines().find_map(|line| value(line, "efi")?.rsplit_once('/')) {
         let names = files.list(&format!("/{directory}/{UNIFIED}")).unwrap_or_default();
-        let is_of = |name: &&String| name.contains(release.as_str()) && name.ends_with(".efi");
+        // `6.1.0-5` is not in `6.1.0-56`.
+        let goes_on = |rest: &str| rest.starts_with(|c: char| c.is_ascii_digit());
+        let has_it = |name: &str| name.split(release.as_str()).skip(1).any(|rest| !goes_on(rest));
+        let is_of = |name: &&String| has_it(name) && name.ends_with(".efi");
         // The shortest: `6.1.0-56` is a part of `6.1.0-56-rt`.
         let found = Some(images.to_owned()).into_iter().chain(names);
         let found: Vec<String> = found.filter(|name| is_of(&name)).collect();
@@ -129,6 +131,7 @@ pub(super) fn trial_entry(
         let usual = usual.replacen(images, image, 1);
         return Ok(with_words(&usual, trial));
     }
+    let mut all = entries(files).into_iter().filter(|(of, _)| of == directory).map(|(_, t)| t);
     let is_of = |text: &String| {
         let version = text.lines().find_map(|line| value(line, "version"));
         let kernel = text.lines().find_map(|line| value(line, "linux")).unwrap_or_default();

@@ -516,7 +516,7 @@ fn a_preemption_model_that_the_kernel_ignored_is_a_difference() {
     fs::remove_file(tree.root().join("media/boot/punctual/once")).unwrap();
     tree.put("proc/sys/kernel/random/boot_id", "cccc");
     tree.put("proc/cmdline", "punctual.boot=aaaa00001111 panic=10 preempt=full");
-    // Of a kernel without PREEMPT_DYNAMIC, as Debian's for arm64.
+    // A kernel without PREEMPT_DYNAMIC, as Debian's for arm64.
     tree.put("proc/sys/kernel/version", "#1 SMP Debian 6.1.170-3\n");
     tree.put("boot/config-6.1.0-56", "CONFIG_PREEMPT_VOLUNTARY=y\n");
     let why = tree.machine().verify().unwrap_err().to_string();

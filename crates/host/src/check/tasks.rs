@@ -23,9 +23,6 @@ pub struct CheckedTask {
     pub rt_priority: u32,
     /// The CPU that it ran on last.
     pub ran_on: Option<u32>,
-    /// Since boot when it was started, and the time that it ran, in ticks of USER_HZ.
-    pub started: u64,
-    pub ran: u64,
     /// The CPUs that it may run on; `None` if it ended before they were read.
     pub allowed: Option<CpuSet>,
 }
@@ -46,7 +43,7 @@ pub fn read(files: &dyn Files) -> Fact<Vec<CheckedTask>> {
 }
 
 fn read_task(files: &dyn Files, pid: u32) -> Option<CheckedTask> {
-    let TaskStat { name, flags, rt_priority, processor: ran_on, started, ran, .. } =
+    let TaskStat { name, flags, rt_priority, processor: ran_on, .. } =
         TaskStat::parse(&files.read(&format!("/proc/{pid}/stat")).ok()?)?;
     let status = files.read(&format!("/proc/{pid}/status")).ok();
     let list = |status: String| {
@@ -54,7 +51,7 @@ fn read_task(files: &dyn Files, pid: u32) -> Option<CheckedTask> {
     };
     let (kernel, movable) = (flags & KERNEL_THREAD != 0, flags & NOT_MOVABLE == 0);
     let allowed = status.and_then(list);
-    Some(CheckedTask { pid, name, kernel, movable, rt_priority, ran_on, started, ran, allowed })
+    Some(CheckedTask { pid, name, kernel, movable, rt_priority, ran_on, allowed })
 }
 
 /// The fields of /proc/PID/stat that are used here.
@@ -65,7 +62,7 @@ pub(super) struct TaskStat {
     /// The process that began its session.
     pub session: u32,
     pub flags: u64,
-    /// Time that it ran, and when it was started, in ticks of USER_HZ.
+    /// Its running time, and its start after boot, in ticks of USER_HZ.
     pub ran: u64,
     pub started: u64,
     pub nice: i32,

@@ -108,7 +108,7 @@ struct SpinResults {
     watched: Nanos,
     /// Distances of two readings, gaps or not.
     readings: u64,
-    /// Of the clock, in MHz.
+    /// The rate of the clock, in MHz.
     rate: f64,
     by_cause: [GapShare; GapCause::ALL.len()],
     /// Unordered.

@@ -12,9 +12,10 @@ use crate::{live, output};
 use getopt::{Known, Unknown};
 use punctual_bundle::Bundle;
 use punctual_core::CpuSet;
+use punctual_plan::Plan;
 use punctual_session::continuing::Continuation;
 use punctual_session::end::Further;
-use punctual_session::messages::shown;
+use punctual_session::messages::{Listener, shown};
 use punctual_session::options::RunOptions;
 use punctual_session::request::{self, ExperimentRequest};
 use punctual_session::run::watcher::RunWatcher;
@@ -98,7 +99,7 @@ fn measure<T: NamedTool>(mut options: T, command: &str) -> Result<ExitCode, Fail
         Ok(remarks) => output::say(&remarks),
         Err(why) => return Ok(T::refuse(&why, false)),
     }
-    // A bundle that nobody asked for is removed with its directory.
+    // Without the variable, the bundle is removed with its directory.
     let (directory, kept) = match std::env::var_os(BUNDLE).filter(|path| !path.is_empty()) {
         Some(path) => (None, unused(PathBuf::from(path))?),
         None => {
@@ -118,21 +119,35 @@ fn measure<T: NamedTool>(mut options: T, command: &str) -> Result<ExitCode, Fail
     };
     let file = PathBuf::from(format!("{}.toml", T::NAME));
     let asked = ExperimentRequest::of_text(&file, options.experiment().into_bytes(), &run);
-    let messages = output::messages(true);
+    let (_, _, bundle) = carry_out(&asked, &run, &online, output::messages(true), |_| {
+        output::print(&options.begin())?;
+        Ok(options.watcher())
+    })?;
+    let code = options.print(&bundle, command);
+    drop(directory);
+    code
+}
+
+/// Runs an experiment with the watcher that `begin` makes for its plan.
+fn carry_out(
+    asked: &ExperimentRequest,
+    run: &RunOptions,
+    online: &CpuSet,
+    messages: Listener,
+    begin: impl FnOnce(&Plan) -> Result<Box<dyn RunWatcher>, Failure>,
+) -> Result<(Plan, Exit, Bundle), Failure> {
     let (loaded, plan) = asked.resolve(messages)?;
-    let plan = run.apply(plan, &online)?;
-    output::print(&options.begin())?;
-    let mut watcher = options.watcher();
+    let plan = run.apply(plan, online)?;
+    let mut watcher = begin(&plan)?;
     let further = Further { continuation: None::<Continuation>, baseline: None };
     let differs = option_env!("PUNCTUAL_DIFFERS");
     let context = RunContext { metrics: None, further, attached: None, differs, messages };
     let finished = session::run(&plan, &loaded, context, &mut *watcher);
     watcher.end();
     drop(watcher);
-    let bundle = Bundle::open(&finished?.directory).map_err(Failure::failed)?;
-    let code = options.print(&bundle, command);
-    drop(directory);
-    code
+    let finished = finished?;
+    let bundle = Bundle::open(&finished.directory).map_err(Failure::failed)?;
+    Ok((plan, finished.exit, bundle))
 }
 
 /// This path, or with a number if a bundle is there: a script may measure several times.

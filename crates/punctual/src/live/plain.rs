@@ -39,16 +39,8 @@ fn title(snapshot: &Snapshot) -> String {
 pub fn figures(snapshot: &Snapshot) -> Vec<LiveFigures> {
     let live = snapshot.phase.live();
     let figures = live.iter().enumerate().map(|(index, series)| {
-        let data = &series.state.data;
-        LiveFigures {
-            index,
-            tid: series.meta.tid.unwrap_or_default(),
-            samples: data.count(),
-            min: data.min,
-            max: data.max,
-            current: series.recent.map(|recent| recent.last),
-            mean: data.mean(),
-        }
+        let current = series.recent.map(|recent| recent.last);
+        LiveFigures::of(index, series.meta.tid, &series.state.data, current)
     });
     figures.collect()
 }

@@ -3,8 +3,9 @@
 
 use super::cyclictest::{HistogramTable, bins, write_json_of};
 use super::full_name;
+use crate::terminal::LiveFigures;
 use punctual_bundle::{Bundle, Series};
-use punctual_core::{Nanos, SeriesData};
+use punctual_core::Nanos;
 use std::io::{self, Write};
 
 /// A run, and how it is shown.
@@ -29,41 +30,28 @@ pub struct ShownThread {
     pub interval: u64,
 }
 
-/// Its samples so far.
-pub struct LastLatency<'a> {
-    pub tid: Option<i32>,
-    pub data: &'a SeriesData,
-    /// The newest one.
-    pub last: Option<Nanos>,
-}
-
 fn time(of: Option<Nanos>, nanoseconds: bool) -> i64 {
     of.map_or(0, |of| if nanoseconds { of.ns() } else { of.ns() / 1_000 })
 }
 
 impl ShownThread {
-    /// Its line in the table, which is drawn live, too.
-    pub fn line(
-        &self,
-        number: usize,
-        of: &LastLatency<'_>,
-        nanoseconds: bool,
-        out: &mut dyn Write,
-    ) -> io::Result<()> {
-        let (width, data) = (if nanoseconds { 8 } else { 5 }, of.data);
-        let mean = data.mean().map(|mean| Nanos(mean as i64));
+    /// Its line in the table, also of a live one.
+    pub fn line(&self, of: &LiveFigures, nanoseconds: bool, out: &mut dyn Write) -> io::Result<()> {
+        let width = if nanoseconds { 8 } else { 5 };
+        let mean = of.mean.map(|mean| Nanos(mean as i64));
         writeln!(
             out,
-            "T:{number:2} ({tid:5}) P:{priority:2} I:{interval} C:{count:7} Min:{min:7} \
+            "T:{index:2} ({tid:5}) P:{priority:2} I:{interval} C:{count:7} Min:{min:7} \
              Act:{act:width$} Avg:{mean:width$} Max:{max:8}",
-            tid = of.tid.unwrap_or_default(),
+            index = of.index,
+            tid = of.tid,
             priority = self.priority,
             interval = self.interval,
-            count = data.count(),
-            min = time(data.min, nanoseconds),
-            act = time(of.last, nanoseconds),
+            count = of.samples,
+            min = time(of.min, nanoseconds),
+            act = time(of.current, nanoseconds),
             mean = time(mean, nanoseconds),
-            max = time(data.max, nanoseconds),
+            max = time(of.max, nanoseconds),
         )
     }
 }
@@ -81,9 +69,9 @@ impl CyclictestOutput<'_> {
     pub fn threads(&self, out: &mut dyn Write) -> io::Result<()> {
         for (number, (thread, series)) in self.series().enumerate() {
             let last = series.log().ok().and_then(|log| log.samples.last().copied());
-            let (tid, data) = (series.meta.tid, &series.state.data);
-            let of = LastLatency { tid, data, last: last.map(|sample| sample.latency()) };
-            thread.line(number, &of, self.nanoseconds, out)?;
+            let last = last.map(|sample| sample.latency());
+            let of = LiveFigures::of(number, series.meta.tid, &series.state.data, last);
+            thread.line(&of, self.nanoseconds, out)?;
         }
         Ok(())
     }

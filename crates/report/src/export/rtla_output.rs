@@ -34,7 +34,7 @@ impl RtlaHistogram<'_> {
         let all: Vec<&Series> = all.filter(|series| series.state.data.count() > 0).collect();
         self.header(&all, out)?;
         let bins: Vec<Vec<u64>> = all.iter().map(|series| self.counts(series)).collect();
-        let last = self.entries.min(usize::MAX as u64) as usize;
+        let last = self.entries as usize;
         for row in 0..last {
             let counts = || bins.iter().map(|counts| counts[row]);
             if self.with_zeros || counts().any(|count| count > 0) {
@@ -98,7 +98,7 @@ impl RtlaHistogram<'_> {
         (of.ns().max(0) / self.unit()) as u64
     }
 
-    /// By bucket, and behind the last one those beyond.
+    /// The count of each bucket, then of samples beyond the last one.
     fn counts(&self, series: &Series) -> Vec<u64> {
         let mut counts = vec![0; self.entries as usize + 1];
         let exact = &series.state.data.exact;

@@ -311,6 +311,18 @@ fn equality(cell: &CellDocument) -> Cell {
     }
 }
 
+/// The index of a series among those of a cell.
+pub(crate) fn place_of(cell: &CellDocument, series: &(String, String)) -> Option<usize> {
+    cell.series
+        .iter()
+        .position(|one| (&one.figures.phase, &one.figures.series) == (&series.0, &series.1))
+}
+
+/// A figure of a series of a cell, in ns.
+pub(crate) fn figure(cell: &CellDocument, series: &(String, String), metric: &str) -> Option<i64> {
+    place_of(cell, series).and_then(|place| value(&cell.series[place].figures, metric))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

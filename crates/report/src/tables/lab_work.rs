@@ -1,12 +1,12 @@
 //! The work of loads in the cells of a lab beside the latencies: the price of each value of an
 //! axis.
 
-use super::lab_figures::{ROWS, cell_place};
+use super::lab_figures::{ROWS, cell_place, figure};
 use super::{Cell, Column, Table};
 use crate::format::{count, plain};
 use crate::sentence::lab as words;
-use punctual_bundle::lab::{CellDocument, LabDocument};
-use punctual_stats::lab::{Throughput, knees, of_cell, prices, throughputs, value};
+use punctual_bundle::lab::LabDocument;
+use punctual_stats::lab::{Throughput, knees, of_cell, prices, throughputs};
 
 /// Series whose worst latencies are beside the work.
 pub(crate) const SERIES: usize = 3;
@@ -42,37 +42,26 @@ pub(crate) fn cells(lab: &LabDocument) -> Table {
     columns.extend(shown.iter().map(|(_, series)| Column::figures(format!("max {series}"), 2)));
     let mut rows = Vec::new();
     for of in throughputs(lab) {
-        let mut first = None;
+        let (name, mut first) = (what(lab, &of), None);
         for (number, cell) in lab.cells.iter().enumerate() {
-            let Some((work, own)) =
-                of_cell(cell, &of).and_then(|w| Some((w.clone(), w.per_second()?)))
-            else {
-                continue;
-            };
+            let work = of_cell(cell, &of).and_then(|work| Some((work.per_second()?, work.runs)));
+            let Some((own, runs)) = work else { continue };
             let first = *first.get_or_insert(own);
             let mut row = vec![
                 Cell { link: cell_place(number), ..Cell::name(&cell.name) },
-                Cell::name(what(lab, &of)),
+                Cell::name(&name),
                 Cell::figure(own, rate(own)),
                 Cell::figure(own / first, words::times(own / first)),
-                Cell::count(work.runs),
+                Cell::count(runs),
             ];
             row.extend(shown.iter().map(|series| {
                 let max = figure(cell, series, "max");
-                max.map_or_else(|| Cell::absent("–"), |ns| Cell::time(ns as i64))
+                max.map_or_else(|| Cell::absent("–"), Cell::time)
             }));
             rows.push(row);
         }
     }
     Table::new("what the loads did in each cell", columns).rows(rows).sortable().shown(40, ROWS)
-}
-
-/// A figure of a series of a cell, in ns.
-pub(crate) fn figure(cell: &CellDocument, series: &(String, String), metric: &str) -> Option<f64> {
-    let same = |one: &&punctual_bundle::lab::CellSeries| {
-        (&one.figures.phase, &one.figures.series) == (&series.0, &series.1)
-    };
-    value(&cell.series.iter().find(same)?.figures, metric).map(|ns| ns as f64)
 }
 
 /// The work with each value of each axis, over that with its first value.

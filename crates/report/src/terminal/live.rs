@@ -2,7 +2,7 @@
 //! the columns of systress.
 
 use crate::format;
-use punctual_core::Nanos;
+use punctual_core::{Nanos, SeriesData};
 
 /// The line of a thread.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -17,6 +17,26 @@ pub struct LiveFigures {
     pub current: Option<Nanos>,
     /// The mean in ns.
     pub mean: Option<f64>,
+}
+
+impl LiveFigures {
+    /// The figures of a series, whose newest sample is not among them.
+    pub fn of(
+        index: usize,
+        tid: Option<i32>,
+        data: &SeriesData,
+        current: Option<Nanos>,
+    ) -> LiveFigures {
+        LiveFigures {
+            index,
+            tid: tid.unwrap_or_default(),
+            samples: data.count(),
+            min: data.min,
+            max: data.max,
+            current,
+            mean: data.mean(),
+        }
+    }
 }
 
 /// The heading of [`live_line`]s; latencies are in µs.

@@ -43,7 +43,9 @@ impl Practice {
     pub fn refresh(&mut self, tid: u32, inferred: &Inferred, calls: &CallNames) {
         if let Some(facts) = facts::of_thread(&Root::system(), tid, &inferred.site, calls) {
             // The refusal stays: a running program's limits and place change rarely.
+            let is_real_time = facts.policy.known().is_some_and(|policy| policy.is_real_time());
             let refused = match self.scheduling {
+                None if is_real_time => None,
                 None => facts::refused(&Root::system(), tid),
                 Some(_) => self.facts.refused.take(),
             };

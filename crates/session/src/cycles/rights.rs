@@ -1,5 +1,5 @@
 //! Calls for a policy, for locked memory or a nice value that were refused while a program was
-//! watched, with what refused each and where its right was to be granted.
+//! watched, with what refused each and where to grant its right.
 
 use crate::refusals::RefusalWatch;
 use crate::request;
@@ -17,7 +17,7 @@ const THREADS: usize = 64;
 #[derive(Default)]
 pub struct RefusedRights {
     watch: Option<RefusalWatch>,
-    /// By thread: its refused calls so far, and its rights when the last one was seen.
+    /// The refused calls of each thread, and its rights when the last one was seen.
     seen: BTreeMap<u32, (Vec<RefusedCall>, Option<RightsAnswer>)>,
 }
 
@@ -31,8 +31,9 @@ impl RefusedRights {
     /// Reads the rights of threads with new refusals, while they are there.
     pub fn look(&mut self) {
         let Some(watch) = &mut self.watch else { return };
-        let refused = watch.refused();
-        self.take(&Root::system(), refused);
+        if let Some(refused) = watch.news() {
+            self.take(&Root::system(), refused);
+        }
     }
 
     fn take(&mut self, files: &dyn Files, refused: Vec<RefusedCall>) {

@@ -21,7 +21,7 @@ pub struct HeldSettings {
 }
 
 /// The settings that a plan fixes.
-pub(crate) fn fixed_settings(plan: &Plan) -> FixedSettings {
+fn fixed_settings(plan: &Plan) -> FixedSettings {
     let frequency = plan.frequency.map(|of| of.0);
     FixedSettings { governor: plan.governor.clone(), frequency, smt: plan.smt }
 }

@@ -13,7 +13,7 @@ const MOST: u64 = 16 << 20;
 /// Stressors of one load.
 const STRESSORS: usize = 64;
 
-/// Whether a load counts its work: a stress-ng that prints it, and whose errors nobody asked for.
+/// Whether a load counts its work: a stress-ng that prints it, and whose errors are discarded.
 pub(super) fn is_counted(load: &LoadPlan) -> bool {
     let is_it = load.program.file_name().is_some_and(|name| name == "stress-ng");
     let prints = load.argv.iter().any(|word| word.starts_with("--metrics"));

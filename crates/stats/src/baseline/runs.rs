@@ -93,7 +93,7 @@ pub fn hold(before: &[BaselineRun], this: &BaselineRun) -> HeldAgainst {
     hold_and_propose(before, this, None).0
 }
 
-/// The same, and the bounds that all of them bear if they are asked for, as in [`propose`].
+/// [`hold`], with the bounds that all runs bear if they are asked for ([`propose`]).
 pub(crate) fn hold_and_propose(
     before: &[BaselineRun],
     this: &BaselineRun,
@@ -103,14 +103,11 @@ pub(crate) fn hold_and_propose(
     let figures = figures(&runs);
     let mut held = HeldAgainst { runs: before.len() as u64, ..HeldAgainst::default() };
     let mut changes = changes_before(before, &figures);
-    let propose_for = |worse: &[LevelStep]| {
-        asked.map_or_else(Vec::new, |ProposedRate(rate)| propose(&figures, worse, rate))
-    };
-    let proposed = match changes.judge(&figures) {
+    let mut steps = Vec::new();
+    match changes.judge(&figures) {
         // Without any figure, no more runs are needed and nothing is met.
         RunJudgement::TooFew(_) => {
             held.missing = (MIN_RUNS.saturating_sub(before.len())).max(1) as u64;
-            propose_for(&[])
         }
         RunJudgement::Known(known) => {
             held.worse = known.worse.iter().map(|step| worse(&runs, &figures, step)).collect();
@@ -118,9 +115,11 @@ pub(crate) fn hold_and_propose(
             held.answer = answer(&runs, &changes.masked(&figures), &known);
             let commit = held.answer.iter_mut().filter_map(|of| of.commit.as_mut());
             commit.for_each(|commit| *commit = short(commit));
-            propose_for(&known.worse)
+            steps = known.worse;
         }
-    };
+    }
+    let proposed =
+        asked.map_or_else(Vec::new, |ProposedRate(rate)| propose(&figures, &steps, rate));
     held.bound = main_bound(&figures, &held);
     if held.missing == 0 {
         held.smallest = figures.iter().position(|figure| figure.is_main).and_then(|place| {

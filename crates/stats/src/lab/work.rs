@@ -80,20 +80,20 @@ pub struct Price {
     pub value: String,
     pub against: String,
     pub of: Throughput,
-    /// Of the work a second, by the same pairs and intervals as latencies.
+    /// The effect on work per second, by the same pairs and intervals as latencies.
     pub contrast: Contrast,
 }
 
 /// The cost, or the yield, of each value of each axis in work of each load.
 pub fn prices(lab: &LabDocument) -> Vec<Price> {
-    let mut found = Vec::new();
+    let (works, mut found) = (throughputs(lab), Vec::new());
     for axis in &lab.axes {
         for value in axis.values.iter().skip(1) {
             let against = &axis.values[0];
-            found.extend(throughputs(lab).into_iter().filter_map(|of| {
-                let contrast = between(lab, &axis.name, against, value, &of)?;
+            found.extend(works.iter().filter_map(|of| {
+                let contrast = between(lab, &axis.name, against, value, of)?;
                 let (axis, value, against) = (axis.name.clone(), value.clone(), against.clone());
-                Some(Price { axis, value, against, of, contrast })
+                Some(Price { axis, value, against, of: of.clone(), contrast })
             }));
         }
     }
@@ -127,16 +127,16 @@ pub fn numbers(axis: &AxisDocument) -> Option<Vec<f64>> {
     (all.len() > 2 && ascends).then_some(all)
 }
 
-/// Where work stops to grow along each axis of [`numbers`]: the value up to which the 95 % interval
+/// Where work stops growing along each axis of [`numbers`]: the value up to which the 95 % interval
 /// of each step is above ×1, and from which to every later value it holds or is below ×1, and
 /// excludes growth in proportion. `None` where the cells do not show that.
 pub fn knees(lab: &LabDocument) -> Vec<(String, Throughput, Option<String>)> {
     let axes = lab.axes.iter().filter_map(|axis| Some((axis, numbers(axis)?)));
-    let mut found = Vec::new();
+    let (works, mut found) = (throughputs(lab), Vec::new());
     for (axis, numbers) in axes {
-        for of in throughputs(lab).into_iter().filter(|of| !of.load.is_empty()) {
-            let knee = knee(lab, axis, &numbers, &of).map(|at| axis.values[at].clone());
-            found.push((axis.name.clone(), of, knee));
+        for of in works.iter().filter(|of| !of.load.is_empty()) {
+            let knee = knee(lab, axis, &numbers, of).map(|at| axis.values[at].clone());
+            found.push((axis.name.clone(), of.clone(), knee));
         }
     }
     found
@@ -206,7 +206,7 @@ mod tests {
         assert_eq!(knee(&[("1", two), ("2", flat), ("4", flat)]), None, "it never grows");
         assert_eq!(knee(&[("1", &[1.0]), ("2", &[2.0]), ("4", &[2.0])]), None, "no interval");
         let wide: &[f64] = &[50.0, 400.0, 200.0];
-        assert_eq!(knee(&[("1", one), ("2", wide), ("4", wide)]), None, "too wide to tell");
+        assert_eq!(knee(&[("1", one), ("2", wide), ("4", wide)]), None, "too wide to decide");
         assert_eq!(knee(&[("1", one), ("2", two), ("4", wide)]), None, "it may still grow");
         assert!(knees(&worked(&[("b", one), ("c", two), ("d", flat)])).is_empty(), "no numbers");
     }

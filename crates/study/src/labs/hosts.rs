@@ -63,7 +63,7 @@ impl Hosts {
 
     /// The number of usable hosts.
     pub fn count(&self) -> usize {
-        self.all.iter().filter(|of| of.gone.is_none()).count()
+        self.usable().count()
     }
 
     /// The usable hosts.
@@ -71,16 +71,22 @@ impl Hosts {
         (0..self.all.len()).filter(|host| self.all[*host].gone.is_none())
     }
 
+    /// A host as a cell names it, with its user and key; `None` if the cell may not run there.
+    fn named<'c>(&self, host: usize, cell: &'c PlannedCell) -> Option<&'c Host> {
+        cell.hosts.iter().find(|of| of.is_same(&self.all[host].host))
+    }
+
     /// Whether a cell may run on a host.
     pub fn takes(&self, host: usize, cell: &PlannedCell) -> bool {
-        cell.hosts.iter().any(|of| of.is_same(&self.all[host].host))
+        self.named(host, cell).is_some()
     }
 
     /// Why a cell of other systems has no usable one left; `None` if it has, or runs here.
     pub(crate) fn stranded(&self, cell: &PlannedCell) -> Option<String> {
-        let mut of = self.all.iter().filter(|one| cell.hosts.iter().any(|h| h.is_same(&one.host)));
-        let last = of.clone().next_back()?;
-        of.all(|one| one.gone.is_some()).then(|| last.gone.clone()).flatten()
+        let its = (0..self.all.len()).filter(|host| self.takes(*host, cell));
+        let why: Vec<&String> =
+            its.map(|host| self.all[host].gone.as_ref()).collect::<Option<_>>()?;
+        why.last().map(|why| (*why).clone())
     }
 
     /// The place of the next of these jobs for a host: of the first one's block the first that has
@@ -109,9 +115,11 @@ impl Hosts {
 
     /// The options of `punctual run` for a host on which a cell starts.
     pub fn start(&mut self, host: usize, planned: &PlannedLab, job: &LabJob) -> Vec<String> {
-        let (of, cell) = (&mut self.all[host], &planned.cells[job.cell]);
+        let cell = &planned.cells[job.cell];
+        let target = self.named(host, cell).unwrap_or(&self.all[host].host).target.clone();
+        let of = &mut self.all[host];
         of.last = Some((job.block(), cell.boot.clone()));
-        let mut options = vec!["--target".to_owned(), of.host.target.clone()];
+        let mut options = vec!["--target".to_owned(), target];
         if cell.hosts.len() > 1 {
             options.extend(["--reconnect-for".to_owned(), RECONNECT.to_owned()]);
         }
@@ -121,11 +129,11 @@ impl Hosts {
 
     /// Handles a run that failed on a host: checks whether the host is reachable.
     pub fn failed(&mut self, job: usize, cell: &PlannedCell, host: usize, why: &str) -> NextHost {
-        let of = &mut self.all[host];
-        let answers = || Connection::open(&destination(&of.host.plan)).is_ok();
+        let plan = self.named(host, cell).map_or(&self.all[host].host.plan, |of| &of.plan);
+        let answers = || Connection::open(&destination(plan)).is_ok();
         if why.contains(NOT_REACHED) || !answers() {
-            let name = of.host.plan.address();
-            of.gone = Some(match why.contains(NOT_REACHED) {
+            let name = plan.address();
+            self.all[host].gone = Some(match why.contains(NOT_REACHED) {
                 true => why.to_owned(),
                 false => format!("{name} does not answer"),
             });

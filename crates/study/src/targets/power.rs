@@ -8,7 +8,7 @@ use punctual_plan::SshPlan;
 use punctual_session::exit::Failure;
 use std::os::fd::AsFd;
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How long a command may take.
 const LONGEST: Duration = Duration::from_secs(60);
@@ -23,10 +23,7 @@ pub(super) fn switch(plan: &SshPlan, watch: &mut dyn RemoteWatch) -> Result<bool
     let Some((off, on)) = &plan.power else { return Ok(false) };
     if let Some(off) = off {
         run("power_off", off, plan, LONGEST, watch)?;
-        let until = Instant::now() + WITHOUT;
-        while Instant::now() < until {
-            std::thread::sleep(Duration::from_millis(50));
-        }
+        std::thread::sleep(WITHOUT);
     }
     // Also after an interrupt: a board is not left without power.
     run("power_on", on, plan, LONGEST, watch)?;

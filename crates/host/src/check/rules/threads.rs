@@ -5,6 +5,7 @@ use crate::check::context::Context;
 use crate::check::outcome::*;
 use crate::check::rights;
 use crate::check::tasks::{CheckedTask, TaskStat};
+use crate::cpu_time::CpuTimes;
 use punctual_core::CpuSet;
 use std::collections::BTreeSet;
 
@@ -159,7 +160,7 @@ fn virtual_cpus(ctx: &Context, pid: u32) -> Vec<VirtualCpu> {
     ids.iter().take(MAX_THREADS).filter_map(read).collect()
 }
 
-/// Processes with an open device, and open files of each, beyond which none is examined.
+/// Programs, and open files of each, beyond these are not examined.
 const MAX_PROGRAMS: usize = 4096;
 const MAX_FILES: usize = 1024;
 
@@ -180,16 +181,19 @@ fn interrupt_threads_of_programs(ctx: &Context) -> Conclusion {
             .conclude();
     }
     let (mut below, mut seen) = (Vec::new(), 0);
+    // The kernel cuts a thread's name at 15 bytes.
+    let is_its = |(name, thread): &&(String, &CheckedTask), open: &str| {
+        *name == open || thread.name.len() == MAX_COMM && open.starts_with(name.as_str())
+    };
     for program in tasks.iter().filter(|task| !task.kernel).take(MAX_PROGRAMS) {
+        let mut highest = None;
         for open in open_devices(ctx, program.pid) {
-            let is_its = |(name, _): &&(String, &CheckedTask)| {
-                // The kernel cuts the name of a thread off.
-                *name == open || name.len() >= MIN_CUT && open.starts_with(name.as_str())
-            };
-            for (_, thread) in threads.iter().filter(is_its) {
+            for (_, thread) in threads.iter().filter(|of| is_its(of, &open)) {
                 seen += 1;
-                let all = rights::threads(ctx.files(), program.pid).into_iter();
-                let highest = all.filter_map(|of| of.priority).max().unwrap_or(0);
+                let highest = *highest.get_or_insert_with(|| {
+                    let all = rights::threads(ctx.files(), program.pid).into_iter();
+                    all.filter_map(|of| of.priority).max().unwrap_or(0)
+                });
                 if thread.rt_priority < highest {
                     below.push(format!(
                         "{} at {} is below {} at {highest}, which has {open} open",
@@ -215,8 +219,8 @@ fn interrupt_threads_of_programs(ctx: &Context) -> Conclusion {
         .conclude()
 }
 
-/// The bytes of a device's name from which on it may be cut off: of 15 with `irq/NN-` before.
-const MIN_CUT: usize = 7;
+/// The bytes of a thread's name (TASK_COMM_LEN without the end).
+const MAX_COMM: usize = 15;
 
 /// The names of devices that a process has open, as their drivers name their interrupts.
 fn open_devices(ctx: &Context, pid: u32) -> BTreeSet<String> {
@@ -225,17 +229,16 @@ fn open_devices(ctx: &Context, pid: u32) -> BTreeSet<String> {
     let device = |file: &String| {
         let target = ctx.files().read_link(&format!("{directory}/{file}")).ok()?;
         let name = target.strip_prefix("/dev/")?;
-        let uio = ctx.files().read_trimmed(&format!("/sys/class/uio/{name}/name"));
-        Some(uio.unwrap_or_else(|_| name.to_owned()))
+        let of_uio = || ctx.files().read_trimmed(&format!("/sys/class/uio/{name}/name")).ok();
+        let named = name.starts_with("uio").then(of_uio).flatten();
+        Some(named.unwrap_or_else(|| name.to_owned()))
     };
     files.iter().take(MAX_FILES).filter_map(device).collect()
 }
 
-/// The share of its life that a thread has to run to be one that polls, and the shortest life.
+/// A thread that runs for this share of its life polls; the shortest life judged, in s.
 const POLLS: f64 = 0.9;
 const LIFE: f64 = 10.0;
-/// The unit of times in /proc/PID/stat (USER_HZ) and /proc/uptime.
-const TICKS: f64 = 100.0;
 
 fn poller_on_cpu_0(ctx: &Context) -> Conclusion {
     let is_there = |task: &&CheckedTask| {
@@ -243,8 +246,10 @@ fn poller_on_cpu_0(ctx: &Context) -> Conclusion {
         !task.kernel && task.rt_priority > 0 && (task.ran_on == Some(0) || bound)
     };
     let there: Vec<&CheckedTask> = ctx.tasks()?.iter().filter(is_there).collect();
-    let good =
-        ok("no real-time task polls on CPU 0", "/proc/*/stat, utime and stime since starttime");
+    let good = ok(
+        "no real-time task polls on CPU 0",
+        "/proc/*/task/*/stat, utime and stime since starttime",
+    );
     if there.is_empty() {
         return good.conclude();
     }
@@ -252,9 +257,15 @@ fn poller_on_cpu_0(ctx: &Context) -> Conclusion {
     let Some(now) = uptime.split_whitespace().next().and_then(|of| of.parse::<f64>().ok()) else {
         return unknown(format_evidence("/proc/uptime", uptime)).conclude();
     };
+    let seconds = |ticks: u64| ticks as f64 * CpuTimes::TICK.ns() as f64 / 1e9;
     let polls = |task: &&&CheckedTask| {
-        let life = now - task.started as f64 / TICKS;
-        life >= LIFE && task.ran as f64 / TICKS >= POLLS * life
+        // /proc/PID/stat has the time of all threads together.
+        let path = format!("/proc/{0}/task/{0}/stat", task.pid);
+        let own = ctx.files().read(&path).ok().and_then(|text| TaskStat::parse(&text));
+        own.is_some_and(|of| {
+            let life = now - seconds(of.started);
+            life >= LIFE && seconds(of.ran) >= POLLS * life
+        })
     };
     let found: Vec<String> = there.iter().filter(polls).map(|task| task.label()).collect();
     if found.is_empty() {

@@ -85,6 +85,8 @@ const SLEEPER: (&str, &str) = (
     "701 (poller) R 1 0 0 0 -1 4194560 0 0 0 0 990 10 0 0 20 0 1 0 5000 0 0 0 0 0 0 0 0 0 0 0 \
      0 0 0 0 17 0 80 1 0 0 0",
 );
+const POLLER_TASK: (&str, &str) = ("/proc/701/task/701/stat", POLLER.1);
+const SLEEPER_TASK: (&str, &str) = (POLLER_TASK.0, SLEEPER.1);
 const UPTIME: (&str, &str) = ("/proc/uptime", "150.00 90.00");
 
 const CASES: &[Case] = &[
@@ -192,14 +194,21 @@ const CASES: &[Case] = &[
     ("kernel-thread-order", &[RCUC_LOW, ("/proc/31/status", "Cpus_allowed_list:\t2")], Ok),
     ("interrupt-thread-below-program", &[PROGRAM, PROGRAM_TASK, PORT, IRQ_THREAD], Warning),
     ("interrupt-thread-below-program", &[PROGRAM, PROGRAM_TASK, PORT, IRQ_THREAD_HIGH], Ok),
-    // Another device's.
+    // A different port, though its name begins alike.
+    (
+        "interrupt-thread-below-program",
+        &[PROGRAM, PROGRAM_TASK, ("/proc/700/fd/3", "-> /dev/ttyS01"), IRQ_THREAD],
+        Ok,
+    ),
     (
         "interrupt-thread-below-program",
         &[PROGRAM, PROGRAM_TASK, ("/proc/700/fd/3", "-> /dev/ttyS1"), IRQ_THREAD],
         Ok,
     ),
-    ("poller-on-cpu-0", &[POLLER, UPTIME], Bad),
-    ("poller-on-cpu-0", &[SLEEPER, UPTIME], Ok),
+    ("poller-on-cpu-0", &[POLLER, POLLER_TASK, UPTIME], Bad),
+    ("poller-on-cpu-0", &[SLEEPER, SLEEPER_TASK, UPTIME], Ok),
+    // Its other threads run elsewhere.
+    ("poller-on-cpu-0", &[POLLER, SLEEPER_TASK, UPTIME], Ok),
     ("poller-on-cpu-0", &[POLLER, ("/proc/uptime", GONE)], Unknown),
     ("vcpu-threads", QEMU_OUT, Warning),
     ("vcpu-threads", QEMU_IN, Ok),

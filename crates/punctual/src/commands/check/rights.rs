@@ -86,18 +86,22 @@ fn of_command(line: &[String]) -> Result<RightsAnswer, Failure> {
     let child = gated.release().map_err(cannot)?;
     let (pid, mut command) = (child.id(), Command::of(child));
     let (began, mut before, mut of_child) = (Instant::now(), Vec::new(), None);
+    let mut refused = watch.as_ref().map(|_| Vec::new());
     let found = loop {
         let (ended, now) = (!is_there(pid), threads(&files, pid));
         let is_real_time = now.iter().any(|thread| thread.policy.is_real_time());
-        let refused = watch.as_mut().map(RefusalWatch::refused);
+        refused = watch.as_mut().and_then(RefusalWatch::news).or(refused);
         of_child = of_child.or_else(|| refused_child(&files, refused.as_deref()?, &now));
         if ended || is_real_time || of_child.is_some() || began.elapsed() > WATCHED {
+            if let Some(of_child) = of_child {
+                break Ok(of_child);
+            }
             // One that has ended and was not waited for still shows its limits.
             let mut found = answer(&files, pid, refused);
             if let (Ok(found), true) = (&mut found, ended && !before.is_empty()) {
                 found.threads = before;
             }
-            break of_child.map_or(found, Ok);
+            break found;
         }
         before = now;
         std::thread::sleep(POLL_INTERVAL);

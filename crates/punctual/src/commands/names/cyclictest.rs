@@ -9,7 +9,7 @@ use crate::{live, output};
 use punctual_bundle::{Bundle, Outcome};
 use punctual_core::{CpuSet, Nanos};
 use punctual_plan::text::quoted;
-use punctual_report::export::cyclictest_output::{CyclictestOutput, LastLatency, ShownThread};
+use punctual_report::export::cyclictest_output::{CyclictestOutput, ShownThread};
 use punctual_session::run::watcher::{RunWatcher, Snapshot};
 use std::fmt::Write;
 use std::process::ExitCode;
@@ -358,15 +358,11 @@ struct LiveTable(Cyclictest);
 impl RunWatcher for LiveTable {
     fn refresh(&mut self, snapshot: &Snapshot) {
         let mut text = self.0.title().into_bytes();
-        let (threads, live) = (self.0.threads(), snapshot.phase.live());
-        for (number, (thread, series)) in threads.iter().zip(&live).enumerate() {
-            let last = series.recent.map(|recent| recent.last);
-            let data = &series.state.data;
-            let tid = series.meta.tid;
-            let of = LastLatency { tid, data, last };
-            let _ = thread.shown().line(number, &of, self.0.nanoseconds, &mut text);
+        let (threads, figures) = (self.0.threads(), live::figures(snapshot));
+        for (thread, of) in threads.iter().zip(&figures) {
+            let _ = thread.shown().line(of, self.0.nanoseconds, &mut text);
         }
-        let lines = live.len().min(threads.len()) + 2;
+        let lines = figures.len().min(threads.len()) + 2;
         let _ = output::print(&format!("{}\x1b[{lines}A", String::from_utf8_lossy(&text)));
     }
 }
@@ -498,7 +494,7 @@ mod tests {
         let of = read("-i100 -qmu -h3500 -p95 -t2 -a0-1 -b50").expect("valid");
         assert_eq!((of.threads, of.break_above), (Some(2), Some(50)));
         assert_eq!(of.pinned, Pinned::In("0-1".parse().expect("a list")));
-        // Of Linaro's test definitions.
+        // The line of Linaro's test definitions.
         let of = read("-q -p 98 -i 1000 -t 1 -a 0 -D 1m -m --json=/tmp/x.json").expect("valid");
         assert_eq!((of.threads, of.json.as_deref()), (Some(1), Some("/tmp/x.json")));
         assert_eq!(of.duration, Some(Nanos::from_secs(60)));

@@ -1,22 +1,16 @@
 //! This program under the name systress: its options, and its configuration run unchanged.
 
+use super::{BUNDLE, carry_out};
 use crate::commands::run::systress as files;
 use crate::exit::{Failure, Outputs};
 use crate::{live, output};
-use punctual_bundle::Bundle;
 use punctual_plan::Plan;
 use punctual_report::export::systress;
-use punctual_session::continuing::Continuation;
-use punctual_session::end::Further;
 use punctual_session::options::RunOptions;
-use punctual_session::request::{self, ExperimentRequest};
+use punctual_session::request::{ExperimentRequest, online_cpus};
 use punctual_session::run::watcher::{RunWatcher, Snapshot};
-use punctual_session::run::{self as session, RunContext};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-
-/// The variable with the path of the bundle that is left.
-const BUNDLE: &str = "PUNCTUAL_BUNDLE";
 
 const HELP: &str = "systress (punctual)
 Usage: systress -c FILE [-d LEVEL] [-h] [-V]
@@ -82,7 +76,7 @@ pub fn serve(words: &[String]) -> ExitCode {
 }
 
 fn measure(file: &Path, level: u32) -> Result<(), Failure> {
-    // A bundle that nobody asked for is removed with its directory.
+    // Without the variable, the bundle is removed with its directory.
     let directory = tempfile::tempdir()
         .map_err(|why| Failure::failed(format!("cannot make a temporary directory: {why}")))?;
     let asked = std::env::var_os(BUNDLE).filter(|path| !path.is_empty()).map(PathBuf::from);
@@ -90,18 +84,13 @@ fn measure(file: &Path, level: u32) -> Result<(), Failure> {
     let run = RunOptions { output: Some(kept), quiet: true, repeat: 1, ..RunOptions::default() };
     let asked = ExperimentRequest::of_file(file, false, &run)?;
     let messages = output::messages(level == 0);
-    let (loaded, plan) = asked.resolve(messages)?;
-    let plan = run.apply(plan, &request::online_cpus()?)?;
-    let mut watcher = Blocks(indices(&plan));
-    let further = Further { continuation: None::<Continuation>, baseline: None };
-    let differs = option_env!("PUNCTUAL_DIFFERS");
-    let context = RunContext { metrics: None, further, attached: None, differs, messages };
-    let finished = session::run(&plan, &loaded, context, &mut watcher)?;
-    let bundle = Bundle::open(&finished.directory).map_err(Failure::failed)?;
+    let online = online_cpus()?;
+    let (plan, exit, bundle) =
+        carry_out(&asked, &run, &online, messages, |plan| Ok(Box::new(Blocks(indices(plan)))))?;
     let mut outputs = Outputs::default();
     let closing = files::write(&plan, &bundle, &mut outputs).unwrap_or_default();
     outputs.add(output::print(&closing));
-    outputs.end(finished.exit).map(|_| ())
+    outputs.end(exit).map(|_| ())
 }
 
 /// The index of each thread in its configuration, in the order of the series.

@@ -66,14 +66,6 @@ fn closing(threads: &[Thread], bundle: &Bundle) -> String {
 }
 
 fn figures((file, series): &Thread) -> LiveFigures {
-    let data = &series.state.data;
-    LiveFigures {
-        index: file.index as usize,
-        tid: series.meta.tid.unwrap_or_default(),
-        samples: data.count(),
-        min: data.min,
-        max: data.max,
-        current: series.log().ok().and_then(|log| log.samples.last().map(Sample::latency)),
-        mean: data.mean(),
-    }
+    let last = series.log().ok().and_then(|log| log.samples.last().map(Sample::latency));
+    LiveFigures::of(file.index as usize, series.meta.tid, &series.state.data, last)
 }

@@ -3,10 +3,9 @@
 use crate::format::micros_f64;
 use crate::html::table::{Cell, Column, Table};
 use crate::html::text::name;
-use crate::tables::lab_figures::figures_place;
+use crate::tables::lab_figures::{figure, figures_place, place_of};
 use punctual_bundle::lab::{AxisDocument, CellDocument, CellState, LabDocument};
 use punctual_bundle::summary::VerdictWord;
-use punctual_stats::lab::value;
 
 /// Figures of a map, the maximum first.
 const METRICS: [(&str, &str); 5] =
@@ -117,17 +116,6 @@ fn cell_of<'a>(
             .all(|(axis, requested)| cell.axes.get(&axis.name).is_some_and(|own| own == requested))
             && across.is_none_or(|axis| cell.axes.get(&axis.name) == value)
     })
-}
-
-/// The index of a series among those of a cell.
-fn place_of(cell: &CellDocument, series: &(String, String)) -> Option<usize> {
-    cell.series
-        .iter()
-        .position(|one| (&one.figures.phase, &one.figures.series) == (&series.0, &series.1))
-}
-
-fn figure(cell: &CellDocument, series: &(String, String), metric: &str) -> Option<i64> {
-    place_of(cell, series).and_then(|place| value(&cell.series[place].figures, metric))
 }
 
 /// A figure that links to all figures of its cell.

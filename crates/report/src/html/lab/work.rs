@@ -3,7 +3,8 @@
 use crate::format::plain;
 use crate::html::plot::Plot;
 use crate::html::scatter::{Scatter, ScatterLine, ScatterSide};
-use crate::tables::lab_work::{SERIES, figure, what};
+use crate::tables::lab_figures::figure;
+use crate::tables::lab_work::{SERIES, what};
 use punctual_bundle::lab::{CellDocument, LabDocument};
 use punctual_stats::lab::{Throughput, numbers, of_cell, throughputs};
 
@@ -23,8 +24,8 @@ pub(crate) fn plots(lab: &LabDocument) -> Vec<Plot> {
     for of in works.iter().filter(|of| !of.load.is_empty()) {
         for one in &series {
             let dots = lab.cells.iter();
-            let dots =
-                dots.filter_map(|cell| Some((per_second(cell, of)?, figure(cell, one, "max")?)));
+            let dots = dots
+                .filter_map(|cell| Some((per_second(cell, of)?, figure(cell, one, "max")? as f64)));
             let caption = format!("max of {} over {}: a dot is a cell", one.1, what(lab, of));
             drawn.push((plain(&caption), rate_of(of), time(one, "max"), dots.collect::<Vec<_>>()));
         }
@@ -40,7 +41,8 @@ pub(crate) fn plots(lab: &LabDocument) -> Vec<Plot> {
         }
         for one in series.iter().filter(|_| !works.is_empty()) {
             let dots = lab.cells.iter();
-            let dots = dots.filter_map(|cell| Some((place(cell)?, figure(cell, one, "p99")?)));
+            let dots =
+                dots.filter_map(|cell| Some((place(cell)?, figure(cell, one, "p99")? as f64)));
             let caption = format!("p99 of {} over {}", one.1, axis.name);
             drawn.push((plain(&caption), across(), time(one, "p99"), dots.collect()));
         }
