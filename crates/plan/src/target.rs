@@ -162,6 +162,9 @@ section! {
         key power_off: String, text("COMMAND", values::shell_command), ["none"];
         /// The command that gives power again, or resets the board; it is then awaited once more.
         key power_on: String, text("COMMAND", values::shell_command), ["none"];
+        /// How long a board may take from its restart to a login, before it counts as lost or is
+        /// switched off and on.
+        key boot_time: Nanos, span(Nanos::SECOND, MAX_DURATION), [= Nanos::from_secs(300)];
         /// The user there.
         key user: String, text("STRING", values::remote_name), ["what ssh(1) takes"];
         /// The port there.
@@ -258,6 +261,8 @@ pub struct SshPlan {
     pub pool: Vec<SshAddress>,
     /// The commands that switch a board that does not come back off (if there is one), and on.
     pub power: Option<(Option<String>, String)>,
+    /// How long it may take from a restart to a login.
+    pub boot_time: Nanos,
 }
 
 impl SshPlan {
@@ -332,6 +337,7 @@ impl TargetPlan {
                 host: set(ssh.host.clone()),
                 power_off: ssh.power.clone().and_then(|(off, _)| set(off?)),
                 power_on: ssh.power.clone().and_then(|(_, on)| set(on)),
+                boot_time: set(ssh.boot_time),
                 user: ssh.user.clone().and_then(set),
                 port: ssh.port.and_then(set),
                 identity: path(ssh.identity.as_ref()),

@@ -16,7 +16,10 @@ pub const FILES_MAX: usize = 4_096;
 /// users can mount themselves.
 const FUSE: u64 = 0x6573_5546;
 
-/// The directories of this user's applications and, for root, of every user's.
+/// The directory of the kernel's points: of the module in crates/measure/module.
+const KERNEL: &str = "/sys/kernel/debug/punctual";
+
+/// The directories of this user's applications and, for root, of every user's and the kernel's.
 pub fn usual() -> Vec<PathBuf> {
     let user = geteuid();
     if let Some(chosen) =
@@ -38,7 +41,8 @@ pub fn usual() -> Vec<PathBuf> {
         .flatten()
         .flatten()
         .map(|user| user.path().join("punctual/points"));
-    std::iter::once(PathBuf::from("/run/punctual/points")).chain(users).collect()
+    let own = PathBuf::from("/run/punctual/points");
+    [own, KERNEL.into()].into_iter().chain(users).collect()
 }
 
 /// A directory of points, locked.
@@ -68,7 +72,9 @@ impl PointsDirectory {
         // A user may put a link in place of the last two names.
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let under_user = path.starts_with("/run/user");
-        if !under_user || path.starts_with(format!("/run/user/{own}")) {
+        // Nobody but the module makes files there.
+        let of_kernel = path == Path::new(KERNEL);
+        if !of_kernel && (!under_user || path.starts_with(format!("/run/user/{own}"))) {
             make(path)?;
         }
         let opened = match path.strip_prefix("/run/user") {
@@ -85,10 +91,12 @@ impl PointsDirectory {
             other => other.map_err(io::Error::from)?,
         };
         let metadata = directory.metadata()?;
-        if metadata.mode() & 0o077 != 0 || (own != 0 && metadata.uid() != own) {
+        let is_private = of_kernel || metadata.mode() & 0o077 == 0;
+        if !is_private || (own != 0 && metadata.uid() != own) {
             return Err(NotRead::NotPrivate(metadata.uid()));
         }
-        let lock = if locked { Some(lock(&directory, metadata.uid())?) } else { None };
+        let lock =
+            if locked && !of_kernel { Some(lock(&directory, metadata.uid())?) } else { None };
         Ok(Some(PointsDirectory {
             path: path.to_owned(),
             directory,

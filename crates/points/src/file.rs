@@ -156,6 +156,11 @@ impl FileHeader {
         })
     }
 
+    /// Whether the points are those of kernel code.
+    pub(crate) fn is_kernel(&self) -> bool {
+        self.namespace == KERNEL
+    }
+
     /// The offset of ring `number`.
     pub(crate) fn ring_at(&self, number: u32) -> u64 {
         RINGS_AT + u64::from(number) * ring_stride(self.slots)

@@ -37,5 +37,6 @@ mod whole;
 pub use clock::ClockPairs;
 pub use collector::{Collected, Collector, CollectorStartError, Options, PointSink, Poll};
 pub use file::{Access, FileHeader, Refused};
+pub use punctual_testpoint::layout::INTERRUPTS;
 pub use tally::{PointNames, PointSource};
 pub use whole::{WholeFile, read_whole};

@@ -85,6 +85,9 @@ impl PointProcess {
         if let Some(why) = false_claim(user, header.pid) {
             return Err(Refused::Malformed(why));
         }
+        if user.is_some() && header.is_kernel() {
+            return Err(Refused::Malformed("a user's file claims to be the kernel's".to_owned()));
+        }
         let ids = vec![None; NAMES_MAX as usize + 1];
         Ok(PointProcess {
             header,
@@ -187,11 +190,13 @@ fn drain_ring(
         Some(known) if known.generation == state.generation => known,
         other => {
             let header = reading.header;
+            let cpu = header.is_kernel().then_some(state.tid as u16);
             let source = PointSource {
                 process: header.comm.clone(),
                 pid: header.pid,
                 comm: state.comm.clone(),
-                tid: state.tid,
+                tid: if cpu.is_some() { 0 } else { state.tid },
+                cpu,
                 ..PointSource::default()
             };
             let (position, dropped) = match how.begin {

@@ -5,7 +5,6 @@ use std::collections::HashMap;
 
 /// Limits for one user: applications read at once, threads and names kept. A quarter of the total,
 /// so that no user displaces the others.
-/// kept in all, so that no user crowds out the others.
 pub const PROCESSES: usize = 256;
 pub const SOURCES: usize = 16_384;
 pub const NAMES: usize = 16_384;

@@ -288,12 +288,13 @@ impl RingReader {
             if place < count { eight(slot, 16 + 8 * usize::from(place)) as i64 } else { 0 }
         };
         let what = EventKind::Point { point, kind, count, values: [value(0), value(1)] };
-        SlotState::Point(Event {
-            at,
-            cpu: Event::NO_CPU,
-            tid: Tid(reading.source(self.source).tid),
-            what,
-        })
+        let source = reading.source(self.source);
+        let (cpu, tid) = match source.cpu {
+            Some(_) if count == 2 => return SlotState::Malformed,
+            Some(cpu) => (cpu, eight(slot, 24) as u32),
+            None => (Event::NO_CPU, source.tid),
+        };
+        SlotState::Point(Event { at, cpu, tid: Tid(tid), what })
     }
 
     /// Whether the incomplete point here will stay so: it was seen long ago, or the number of later

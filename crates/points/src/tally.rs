@@ -13,6 +13,8 @@ pub struct PointSource {
     pub comm: String,
     /// The thread; 0 for [`PointSource::ringless`].
     pub tid: u32,
+    /// The CPU whose kernel code passed them, instead of a thread.
+    pub cpu: Option<u16>,
     pub recorded: u64,
     /// Points that found the ring full.
     pub dropped: u64,
@@ -35,6 +37,7 @@ impl PointSource {
             PointSource { ringless: true, process, pid, .. } => {
                 format!("points of {process} (pid {pid}), threads without a ring")
             }
+            PointSource { cpu: Some(cpu), .. } => format!("points of the kernel, CPU {cpu}"),
             PointSource { comm, tid, .. } => format!("points of {comm} (tid {tid})"),
         };
         RecordedSource {

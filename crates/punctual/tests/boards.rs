@@ -65,6 +65,15 @@ fn a_lab_boots_a_board_with_grub_and_restores_it() {
 }
 
 #[test]
+#[ignore = "boots an emulated PC nine times, which takes minutes; ./x test --all"]
+fn a_lab_boots_a_board_with_systemd_boot_and_restores_it() {
+    if let Some(board) = EmulatedBoard::make(BoardKind::SystemdBoot, &["6.1", "6.1-rt"]) {
+        let releases = board.releases.clone();
+        labs_boot(board, &format!("kernel = {releases:?}"), [&*releases[0], &*releases[1]]);
+    }
+}
+
+#[test]
 #[ignore = "boots an emulated board nine times, which takes minutes; ./x test --all"]
 fn a_lab_boots_a_board_with_u_boot_and_restores_it() {
     if let Some(board) = EmulatedBoard::make(BoardKind::UBoot, &["6.1", "6.1-rt"]) {
@@ -123,11 +132,8 @@ fn a_killed_lab_is_restored(board: &EmulatedBoard, before: &str) {
     let mut command = board.lab_command();
     command.process_group(0).stdout(Stdio::null()).stderr(Stdio::null());
     let mut lab = command.spawn().expect("punctual");
-    let changed = match board.kind {
-        BoardKind::Grub => "test -e /boot/grub/punctual",
-        BoardKind::UBoot => "test -e /boot/punctual",
-    };
-    eventually("a trial is requested", || board.ssh(changed).status.success());
+    let changed = format!("test -e {}", board.kind.place());
+    eventually("a trial is requested", || board.ssh(&changed).status.success());
     let group = format!("-{}", lab.id());
     assert!(Command::new("kill").args(["-KILL", "--", &group]).status().expect("kill").success());
     lab.wait().unwrap();
@@ -148,32 +154,87 @@ const WATCHDOG: &[&str] = &["-device", "i6300esb", "-action", "watchdog=reset"];
 #[ignore = "boots an emulated board many times, which takes minutes; ./x test --all"]
 fn a_board_that_hangs_is_reset_by_its_watchdog_or_by_hand_and_the_lab_goes_on() {
     for watchdog in [WATCHDOG, &[]] {
-        let Some(mut board) = EmulatedBoard::make(BoardKind::UBoot, &["6.1"]) else { return };
-        if board.program().is_none() {
-            return;
-        }
-        board.more = watchdog;
-        board.start();
-        board.is_up();
+        let Some(mut board) = board_that_is_up(watchdog) else { return };
         let before = board.files();
         assert!(board.ssh("touch /boot/hang && sync").status.success());
+        board.keys = "boot_time = \"90s\"\n".to_owned();
         board.lab("cmdline = [\"threadirqs\", \"nosoftlockup\"]");
         let ran = board.lab_command().output().expect("punctual");
         assert_eq!(ran.status.code(), Some(1), "{}", text(&ran));
         assert!(board.console().contains("HANGS"), "{}", board.console());
-        let whole = || board.cells().iter().filter(|(_, there)| !there.is_empty()).count();
         if watchdog.is_empty() {
             assert!(text(&ran).contains("not reached since"), "{}", text(&ran));
-            assert_eq!(whole(), 0);
+            assert_eq!(board.whole_cells(), 0);
             board.start();
             board.is_up();
         } else {
             assert!(text(&ran).contains("fell back"), "{}", text(&ran));
-            assert_eq!(whole(), 1);
+            assert_eq!(board.whole_cells(), 1);
         }
-        let whole = || board.cells().iter().filter(|(_, there)| !there.is_empty()).count();
         let ran = board.lab_command().output().expect("punctual");
         assert_eq!(ran.status.code(), Some(0), "{}", text(&ran));
-        assert_eq!((whole(), board.files()), (2, before));
+        assert_eq!((board.whole_cells(), board.files()), (2, before));
+    }
+}
+
+/// It runs, and nobody reaches it: the usual boot follows its power switch.
+#[test]
+#[ignore = "boots an emulated board many times, which takes minutes; ./x test --all"]
+fn a_board_whose_network_stays_down_is_switched_off_and_on_and_the_lab_goes_on() {
+    let Some(mut board) = board_that_is_up(&[]) else { return };
+    let before = board.files();
+    board.keys = board.power_keys() + "boot_time = \"60s\"\n";
+    board.lab("cmdline = [\"network.down\", \"threadirqs\"]");
+    let ran = board.lab_command().output().expect("punctual");
+    assert_eq!(ran.status.code(), Some(1), "{}", text(&ran));
+    assert!(text(&ran).contains("fell back"), "{}", text(&ran));
+    let down = board.boots().iter().filter(|line| line.contains("network.down")).count();
+    assert_eq!((down, board.whole_cells(), board.files()), (1, 1, before), "{}", text(&ran));
+}
+
+/// A board that is up.
+fn board_that_is_up(more: &'static [&'static str]) -> Option<EmulatedBoard> {
+    let mut board = EmulatedBoard::make(BoardKind::UBoot, &["6.1"])?;
+    board.program()?;
+    board.more = more;
+    board.start();
+    board.is_up();
+    Some(board)
+}
+
+/// The publication's experiment with 20,000 samples a cell: as it stands, on a board with GRUB; and
+/// with kernels in the place of models, where those are kernels of their own.
+#[test]
+#[ignore = "boots emulated boards six and four times, which takes many minutes; ./x test --all"]
+fn the_example_of_isolcpus_against_cpusets_runs_on_boards() {
+    let example = include_str!("../../../examples/p4-board.toml");
+    let with = |pairs: &[(&str, &str)]| {
+        pairs.iter().fold(example.to_owned(), |text, (from, to)| {
+            assert!(text.contains(from), "{from}");
+            text.replacen(from, to, 1)
+        })
+    };
+    for kind in [BoardKind::UBoot, BoardKind::Grub] {
+        let kernels: &[&str] = if kind == BoardKind::UBoot { &["6.1", "6.1-rt"] } else { &["6.1"] };
+        let Some(mut board) = EmulatedBoard::make(kind, kernels) else { return };
+        if board.program().is_none() {
+            return;
+        }
+        board.more = &["-smp", "4"];
+        board.start();
+        board.is_up();
+        let before = board.files();
+        let target = "[target]\nkind = \"ssh\"\nhost = \"board.local\"\nuser = \"root\"\n";
+        let models = "preemption = [\"none\", \"voluntary\", \"full\"]";
+        let kernels = format!("kernel = {:?}", board.releases);
+        let axis = if kind == BoardKind::UBoot { &kernels } else { models };
+        let own = board.target();
+        let lab = with(&[(target, &own), ("600_000", "20_000"), (models, axis)]);
+        board.place.write("lab.toml", lab.as_bytes());
+        let ran = board.lab_command().output().expect("punctual");
+        assert_eq!(ran.status.code(), Some(0), "{}{}", text(&ran), board.console());
+        println!("{}", text(&board.place.punctual(&["show", "out"])));
+        let cells = if kind == BoardKind::UBoot { 8 } else { 12 };
+        assert_eq!((board.whole_cells(), board.files()), (cells, before));
     }
 }

@@ -135,6 +135,17 @@ fn unknown_dependence_or_missing_partners_leave_a_gate_undecided() {
         text(&by_hand)
     );
     assert!(text(&by_hand).contains("imported/thread 0, idle/timer/cpu0"), "{}", text(&by_hand));
+    // What Xenomai's latency and latmus print stands in the same comparison.
+    for (file, series) in [("xenomai-h", "imported/latency"), ("latmus-g", "imported/user")] {
+        let results = concat!(env!("CARGO_MANIFEST_DIR"), "/../bundle/src/import/testdata/made");
+        let results = format!("{results}/{file}.txt");
+        assert_eq!(place.punctual(&["import", &results, "-o", file]).status.code(), Some(0));
+        let matched = format!("{series}=idle/timer/cpu0");
+        let both = place.punctual(&["compare", file, &good, "--match", &matched]);
+        let said = text(&both);
+        assert!(both.status.code() == Some(0) && said.contains("p99"), "{said}");
+        assert!(said.contains(&format!("{series}, idle/timer/cpu0")), "{said}");
+    }
 }
 
 #[test]

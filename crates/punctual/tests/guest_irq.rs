@@ -185,6 +185,13 @@ fn a_gpio_loop_is_followed() {
     };
     guest.job = Job::Script(include_str!("guests/gpio.sh").into());
     guest.modules = vec!["gpio-sim".into()];
+    let place = tempfile::tempdir().unwrap();
+    let (source, program) = (place.path().join("latmon.c"), place.path().join("latmon"));
+    std::fs::write(&source, include_str!("guests/latmon.c")).unwrap();
+    let mut compile = std::process::Command::new("cc");
+    compile.args(["-O2", "-static", "-o"]).args([&program, &source]);
+    assert!(compile.status().expect("cc").success());
+    guest.files.push(GuestFile::copy(&program, "/latmon").unwrap());
     let Some(result) = testing::or_skip(guest.run()) else { return };
     let finished = result.outcome == GuestOutcome::Finished && result.problems.is_empty();
     assert!(finished && result.exit_status == Some(0), "{}", testing::story(&result));
@@ -204,4 +211,21 @@ fn a_gpio_loop_is_followed() {
         notes(&summary)["absent"].as_array().is_none_or(Vec::is_empty),
         "the kernel stamps the edge: {summary:#}"
     );
+    // By the witness's clock, which has an answer for each of ours.
+    let summary: Value = serde_json::from_str(section(&result, "witness"))
+        .unwrap_or_else(|why| panic!("{why}: {}", section(&result, "said-witness")));
+    assert_eq!(series(&summary, "/handler-to-thread")["count"], 10, "{summary:#}");
+    let all = notes(&summary)["validations"].as_array().unwrap();
+    let seen = all.iter().find(|one| one["source"] == "the witness's histogram").unwrap();
+    assert_eq!((&seen["agrees"], &seen["claimed"]), (&true.into(), &10.into()), "{seen:#}");
+    let played: Vec<f64> =
+        section(&result, "latmon").split_whitespace().map(|word| word.parse().unwrap()).collect();
+    let by_witness = |name: &str| figure(&summary, name);
+    assert_eq!(
+        [by_witness("witness-min"), by_witness("witness-max"), by_witness("witness-mean")],
+        [played[0], played[1], played[2]],
+        "{summary:#}"
+    );
+    let said = section(&result, "said-no-witness");
+    assert!(said.contains("latmon at 127.0.0.1:9"), "{said}");
 }

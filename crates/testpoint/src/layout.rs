@@ -52,6 +52,13 @@ pub const CLOCK_CNTVCT: u32 = 2;
 /// [`Control::clock`]: CLOCK_MONOTONIC in nanoseconds.
 pub const CLOCK_MONOTONIC: u32 = 3;
 
+/// [`Control::namespace`] of the file that punctual's kernel module shows: `tid` of each ring is a
+/// CPU, a point has at most one value, and its second one is its thread.
+pub const KERNEL: u64 = u64::MAX;
+/// In that file, the thread of points that interrupts pass: this plus the CPU. No thread has such a
+/// number (PID_MAX_LIMIT in include/linux/threads.h).
+pub const INTERRUPTS: u32 = 1 << 30;
+
 /// [`Ring::state`]: a thread writes it.
 pub const RING_LIVE: u32 = 1;
 /// [`Ring::state`]: its thread ended.

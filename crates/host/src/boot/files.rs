@@ -182,8 +182,9 @@ impl BootFiles {
         let allowed: Vec<(String, Revert)> = own.chain(more.iter().cloned()).collect();
         let mut not_done = Vec::new();
         match &self.loader {
-            // An empty name removes the variable (bootctl(1)).
-            Loader::SystemdBoot { .. } if has_entry => {
+            // An empty name removes the variable (bootctl(1)). Kernels with PREEMPT_RT show no
+            // variables by default (efi=noruntime); systemd-boot removed this one before them.
+            Loader::SystemdBoot { .. } if has_entry && systemd_boot::is_used(&self.root) => {
                 not_done.extend((self.run)(&["bootctl", "set-oneshot", ""]).err());
             }
             Loader::UBoot { environment: true, .. } if has_entry => {

@@ -18,6 +18,7 @@ mod threads;
 mod timer;
 mod uio;
 mod watch;
+mod witness;
 
 use super::measurement_loop::{LoopClock, Monotonic};
 use super::{MeasureConfig, PrepareError, Prepared};
@@ -37,6 +38,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use threads::HandlerThread;
 use watch::{InterruptSource, InterruptWatch};
+use witness::{Witness, Witnessed};
 
 /// Interrupts of warm-up before the first sample.
 const WARM_UP: u64 = 8;
@@ -57,6 +59,7 @@ pub(super) fn prepare(config: &MeasureConfig, plan: &IrqPlan) -> Result<Prepared
     }
     let IrqSourceParts { awaited, at, row, hops, line, target, source } =
         find(plan, config, cpu).map_err(needs)?;
+    let witness = plan.witness.as_deref().map(Witness::connect).transpose().map_err(needs)?;
     let stamps = match awaited {
         Some(awaited) => {
             InterruptStamps::start(awaited, at).map(Arc::new).map_err(|why| why.to_string())
@@ -108,6 +111,8 @@ pub(super) fn prepare(config: &MeasureConfig, plan: &IrqPlan) -> Result<Prepared
         way,
         lanes: Some(lanes),
         raised,
+        witness,
+        witnessed: None,
     };
     Ok(Prepared { tasks: vec![Box::new(waiter)], sources, observer: Box::new(watch) })
 }
@@ -214,15 +219,21 @@ fn find(
                 plan.device.as_deref().ok_or("it has no device")?,
                 lines.0,
                 lines.1,
+                plan.witness.is_some(),
             )?;
             let row = RowMatch::Handler(gpio.consumer.clone());
-            let source =
-                source.device(format!("{}, line {} to line {}", gpio.chip, lines.0, lines.1), None);
+            let lines = format!("{}, line {} to line {}", gpio.chip, lines.0, lines.1);
+            let source = match &plan.witness {
+                Some(address) => InterruptSource { what: "the witness", ..source }
+                    .device(format!("{lines} through {address}"), None),
+                None => source.device(lines, None),
+            };
+            let hops = if plan.witness.is_some() { Hops::Thread } else { Hops::Raised };
             IrqSourceParts {
                 awaited: None,
                 at: None,
                 row,
-                hops: Hops::Raised,
+                hops,
                 line: Some(Arc::new(gpio)),
                 target: None,
                 source,
@@ -273,6 +284,9 @@ struct Waiter {
     lanes: Option<IrqLanes>,
     /// Interrupts raised so far, for the observer.
     raised: Arc<AtomicU64>,
+    /// The board that raises them, and what it has seen.
+    witness: Option<Witness>,
+    witnessed: Option<Witnessed>,
 }
 
 impl Waiter {
@@ -378,8 +392,16 @@ impl ThreadTask for Waiter {
         let Some(mut lanes) = self.lanes.take() else { return Ok(()) };
         let end = self.duration.map_or(i64::MAX, |span| start.saturating_add(span.ns()));
         let (stop, count) = (Arc::clone(&self.stop), lanes.left());
-        let outcome =
+        if let Some(witness) = &self.witness {
+            witness.start(self.period)?;
+        }
+        let mut outcome =
             self.measure(&mut lanes, Go { start, period: self.period, count, end }, &stop);
+        match self.witness.as_ref().map(Witness::end) {
+            Some(Ok(seen)) => self.witnessed = Some(seen),
+            Some(Err(why)) => outcome = outcome.and(Err(why)),
+            None => {}
+        }
         // Dropping the producers ends the series.
         lanes.end();
         self.lanes = Some(lanes);

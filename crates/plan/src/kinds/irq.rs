@@ -1,9 +1,10 @@
 //! `irq`: from raising an interrupt to the first instruction of its handler, and on to the thread
 //! that waits for it.
 
-use crate::form::{count, path, some, span, word};
+use crate::form::{count, path, some, span, text, word};
 use crate::kind::{HistogramPlan, Kind, KindFacts, ParameterProblems, parameters, words};
 use crate::limits::MAX_PERIOD;
+use crate::values;
 use punctual_core::Nanos;
 use std::path::PathBuf;
 
@@ -46,6 +47,9 @@ parameters! {
         out_line: Option<u32> = None, some(count(0, 65_535));
         /// The GPIO line that is watched.
         in_line: Option<u32> = None, some(count(0, 65_535));
+        /// Another board with Zephyr's latmon, by its address, `192.168.1.5` or with a port: it
+        /// raises `in_line` and times by its own clock when `out_line` falls.
+        witness: Option<String> = None, some(text("ADDRESS", values::remark));
     }
 }
 
@@ -62,6 +66,7 @@ impl Kind for IrqPlan {
             IrqSource::Timer => &["to-handler", "handler-to-expiry", "expiry-to-thread", "whole"],
             // The time at which the device raised it is unknown.
             IrqSource::Uio => &["handler-to-thread"],
+            IrqSource::Gpio if self.witness.is_some() => &["handler-to-thread"],
             _ => &["to-handler", "handler-to-thread", "whole"],
         };
         hops.iter().map(|hop| (*hop).to_owned()).collect()
@@ -107,11 +112,21 @@ impl IrqSpec {
                 "only a GPIO chip has lines",
             );
             problems.unused("in_line", &self.in_line, &usual.in_line, "only a GPIO chip has lines");
+            problems.unused(
+                "witness",
+                &self.witness,
+                &usual.witness,
+                "only lines of a GPIO chip lead to another board",
+            );
         } else if plan.out_line.is_none() || plan.in_line.is_none() || plan.out_line == plan.in_line
         {
             let help =
                 "write `out_line = 17` and `in_line = 27`, two lines that are wired together";
             problems.wrong(&self.out_line, "a GPIO loop needs two different lines", help);
+        }
+        if plan.witness.is_some() && plan.period > Nanos::SECOND {
+            let help = "write a period of at most a second";
+            problems.wrong(&self.period, "the witness waits for at most a second", help);
         }
     }
 }

@@ -16,7 +16,7 @@ const VM_KEYS: [&str; 12] = [
     "kernel", "modules", "cmdline", "cpus", "memory", "accel", "arch", "machine", "devices",
     "drivers", "timeout", "binary",
 ];
-const SSH_KEYS: [&str; 11] = [
+const SSH_KEYS: [&str; 12] = [
     "host",
     "hosts",
     "user",
@@ -28,6 +28,7 @@ const SSH_KEYS: [&str; 11] = [
     "cmdline",
     "power_off",
     "power_on",
+    "boot_time",
 ];
 
 /// Why a virtual machine in virtual time has one CPU.
@@ -230,6 +231,7 @@ fn ssh(spec: &TargetSpec, problems: &mut Problems) -> SshPlan {
     let asks = spec.kernel.is_some() || spec.cmdline.is_some();
     let plan = SshPlan {
         power: on.map(|on| (off, on)),
+        boot_time: spec.boot_time(),
         boot: asks.then(|| SshBoot { kernel, cmdline: spec.cmdline() }),
         host: value(&spec.host, String::new()),
         user: spec.user.as_ref().map(|at| at.value.clone()),

@@ -12,8 +12,10 @@ use std::time::{Duration, Instant};
 /// Its boot loader.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum BoardKind {
-    /// An x86 PC.
+    /// An x86 PC with a BIOS.
     Grub,
+    /// An x86 PC with UEFI.
+    SystemdBoot,
     /// An arm64 board.
     UBoot,
 }
@@ -22,60 +24,87 @@ impl BoardKind {
     fn script(self) -> &'static str {
         match self {
             BoardKind::Grub => "grub.sh",
+            BoardKind::SystemdBoot => "systemd-boot.sh",
             BoardKind::UBoot => "u-boot.sh",
         }
     }
 
     fn arch(self) -> Arch {
         match self {
-            BoardKind::Grub => Arch::Amd64,
+            BoardKind::Grub | BoardKind::SystemdBoot => Arch::Amd64,
             BoardKind::UBoot => Arch::Arm64,
         }
     }
 
     /// The programs of this machine that are needed, each with its package.
     fn programs(self) -> [(&'static str, &'static str); 3] {
+        let pc = ("qemu-system-x86_64", "qemu-system-x86");
+        let (mtools, python) = (("mformat", "mtools"), ("python3", "python3"));
         match self {
-            BoardKind::Grub => [
-                ("qemu-system-x86_64", "qemu-system-x86"),
-                ("grub-mkimage", "grub-common"),
-                ("mkfs.ext4", "e2fsprogs"),
-            ],
-            BoardKind::UBoot => [
-                ("qemu-system-aarch64", "qemu-system-arm"),
-                ("mformat", "mtools"),
-                ("python3", "python3"),
-            ],
+            BoardKind::Grub => [pc, ("grub-mkimage", "grub-common"), ("mkfs.ext4", "e2fsprogs")],
+            BoardKind::SystemdBoot => [pc, mtools, python],
+            BoardKind::UBoot => [("qemu-system-aarch64", "qemu-system-arm"), mtools, python],
         }
     }
 
-    fn packages(self) -> [&'static str; 3] {
-        let loader = match self {
-            BoardKind::Grub => "grub-pc-bin",
-            BoardKind::UBoot => "u-boot-qemu",
-        };
-        ["dropbear-bin", "busybox-static", loader]
+    fn packages(self) -> &'static [&'static str] {
+        match self {
+            BoardKind::Grub => &["dropbear-bin", "busybox-static", "grub-pc-bin"],
+            BoardKind::SystemdBoot => &["dropbear-bin", "busybox-static", "systemd-boot", "ovmf"],
+            BoardKind::UBoot => &["dropbear-bin", "busybox-static", "u-boot-qemu"],
+        }
+    }
+
+    /// The directory of a trial.
+    pub fn place(self) -> &'static str {
+        match self {
+            BoardKind::Grub => "/boot/grub/punctual",
+            BoardKind::SystemdBoot | BoardKind::UBoot => "/boot/punctual",
+        }
     }
 
     fn qemu(self, file: impl Fn(&str) -> String) -> Command {
         let mut command = Command::new(self.programs()[0].0);
         let disk = format!("file={},format=raw", file("disk"));
+        let mut flash = |unit: &str, name: &str| {
+            let drive = format!("if=pflash,format=raw,unit={unit},file={}", file(name));
+            command.args(["-drive", &drive]);
+        };
         match self {
-            BoardKind::Grub => {
-                command.args(["-m", "768", "-drive", &format!("{disk},if=virtio")]);
+            BoardKind::Grub => {}
+            BoardKind::SystemdBoot => {
+                flash("0,readonly=on", "firmware");
+                flash("1", "variables");
+            }
+            BoardKind::UBoot => flash("1", "environment"),
+        }
+        match self {
+            BoardKind::Grub | BoardKind::SystemdBoot => {
+                command.args(["-M", "q35", "-m", "768", "-drive", &format!("{disk},if=virtio")]);
             }
             BoardKind::UBoot => {
-                let environment =
-                    format!("if=pflash,unit=1,format=raw,file={}", file("environment"));
                 command.args(["-M", "virt", "-cpu", "cortex-a72", "-m", "512", "-bios"]);
-                command.args([&file("u-boot.bin"), "-drive", &environment]);
-                command.args(["-drive", &format!("{disk},if=none,id=d0")]);
+                command.args([&file("u-boot.bin"), "-drive", &format!("{disk},if=none,id=d0")]);
                 command.args(["-device", "virtio-blk-pci,drive=d0"]);
             }
         }
         command
     }
 }
+
+/// Gives commands to the monitor of QEMU, one in each argument.
+const MONITOR: &str = "import socket, sys
+monitor = socket.socket(socket.AF_UNIX)
+monitor.connect(sys.argv[1])
+answer = b''
+for command in sys.argv[2:]:
+    while not answer.endswith(b'(qemu) '):
+        answer += monitor.recv(4096)
+    answer = b''
+    monitor.sendall(command.encode() + b'\n')
+while not answer.endswith(b'(qemu) '):
+    answer += monitor.recv(4096)
+";
 
 /// An emulated board.
 pub struct EmulatedBoard {
@@ -86,6 +115,8 @@ pub struct EmulatedBoard {
     pub releases: Vec<String>,
     /// More options of QEMU.
     pub more: &'static [&'static str],
+    /// More keys of its `[target]`.
+    pub keys: String,
     qemu: Option<Child>,
 }
 
@@ -95,7 +126,7 @@ impl EmulatedBoard {
         if !kind.programs().iter().all(|(program, package)| has_program(program, package)) {
             return None;
         }
-        let packages = or_skip(punctual_lab::debian_tree(kind.arch(), &kind.packages()))?;
+        let packages = or_skip(punctual_lab::debian_tree(kind.arch(), kind.packages()))?;
         let kernels: Option<Vec<BootKernel>> =
             kernels.iter().map(|name| or_skip(BootKernel::by_name(name, kind.arch()))).collect();
         let kernels = kernels?;
@@ -117,7 +148,15 @@ impl EmulatedBoard {
         let hosts = format!("[127.0.0.1]:{port} {host}[localhost]:{port} {host}");
         place.write("known", hosts.as_bytes());
         let releases = kernels.iter().filter_map(BootKernel::release).collect();
-        Some(EmulatedBoard { kind, place, port, releases, qemu: None, more: &[] })
+        Some(EmulatedBoard {
+            kind,
+            place,
+            port,
+            releases,
+            qemu: None,
+            more: &[],
+            keys: String::new(),
+        })
     }
 
     /// Cuts its power, if it has any, and gives it power.
@@ -130,10 +169,18 @@ impl EmulatedBoard {
             .arg(format!("user,id=n0,hostfwd=tcp:127.0.0.1:{}-:22", self.port))
             .args(["-device", "virtio-net-pci,netdev=n0,romfile=", "-chardev"])
             .arg(format!("file,id=c0,append=on,path={}", file("console")))
-            .args(["-serial", "chardev:c0"])
+            .args(["-serial", "chardev:c0", "-monitor"])
+            .arg(format!("unix:{},server=on,wait=off", file("monitor")))
             .args(self.more);
         command.stdin(Stdio::null()).stdout(Stdio::null());
         self.qemu = Some(command.spawn().expect("QEMU"));
+    }
+
+    /// Keys of `[target]` for a switch of its power: it stands still, and is reset.
+    pub fn power_keys(&self) -> String {
+        self.place.write("power", MONITOR.as_bytes());
+        let switch = format!("python3 {:?} {:?}", self.path("power"), self.path("monitor"));
+        format!("power_off = '{switch} stop'\npower_on = '{switch} system_reset cont'\n")
     }
 
     /// Cuts its power.
@@ -199,7 +246,9 @@ impl EmulatedBoard {
     /// punctual for it; `None`, with how to get it printed, if it was not built.
     pub fn program(&self) -> Option<PathBuf> {
         match self.kind {
-            BoardKind::Grub => Some(testing::stripped(Path::new(env!("CARGO_BIN_EXE_punctual")))),
+            BoardKind::Grub | BoardKind::SystemdBoot => {
+                Some(testing::stripped(Path::new(env!("CARGO_BIN_EXE_punctual"))))
+            }
             BoardKind::UBoot => crate::target_vm::arm64_program(),
         }
     }
@@ -208,15 +257,23 @@ impl EmulatedBoard {
     pub fn lab(&self, axes: &str) {
         let lab = format!(
             "[lab]\nname = \"board\"\nisolated = \"1\"\n[axes]\n{axes}\n[[measure]]\nkind = \
-             \"timer\"\ncpus = \"1\"\nperiod = \"1ms\"\nsamples = 50\n[target]\nkind = \
-             \"ssh\"\nhost = \"127.0.0.1\"\nuser = \"root\"\nport = {}\nidentity = \
-             {:?}\nknown_hosts = {:?}\nbinary = {:?}\n",
+             \"timer\"\ncpus = \"1\"\nperiod = \"1ms\"\nsamples = 50\n{}",
+            self.target()
+        );
+        self.place.write("lab.toml", lab.as_bytes());
+    }
+
+    /// The section of a file that names this board.
+    pub fn target(&self) -> String {
+        format!(
+            "[target]\nkind = \"ssh\"\nhost = \"127.0.0.1\"\nuser = \"root\"\nport = \
+             {}\nidentity = {:?}\nknown_hosts = {:?}\nbinary = {:?}\n{}",
             self.port,
             self.path("user"),
             self.path("known"),
-            self.program().expect("a program, as before")
-        );
-        self.place.write("lab.toml", lab.as_bytes());
+            self.program().expect("a program, as before"),
+            self.keys
+        )
     }
 
     /// `punctual lab run` of that lab.
@@ -225,6 +282,11 @@ impl EmulatedBoard {
         command.args(["lab", "run", "lab.toml", "-o", "out", "--quiet"]);
         command.current_dir(self.place.path()).stdin(Stdio::null());
         command
+    }
+
+    /// The number of cells with a bundle.
+    pub fn whole_cells(&self) -> usize {
+        self.cells().iter().filter(|(_, there)| !there.is_empty()).count()
     }
 
     /// The cells, each with the environment in its bundle; empty if it has none.

@@ -5,9 +5,9 @@ use super::sink::RecordingSink;
 use crate::exit::Failure;
 use punctual_bundle::RecordingDocument;
 use punctual_bundle::recording::Encoding;
-use punctual_core::event::{Event, Names};
+use punctual_core::event::{Event, Names, TaskName, Tid};
 use punctual_core::{Finding, Severity};
-use punctual_points::{Collector, Options};
+use punctual_points::{Collector, INTERRUPTS, Options, PointSource};
 use punctual_record::wire;
 
 /// The collector, and its sources in the recording.
@@ -62,7 +62,7 @@ impl RecordedPoints {
 
     /// Adds the names so far.
     pub fn name(&self, names: &mut Names) {
-        names.points = self.collector.names().to_vec();
+        add_names(names, self.collector.names(), self.collector.sources());
     }
 
     /// The number of names and sources: growth requires a renewed document.
@@ -79,9 +79,18 @@ impl RecordedPoints {
             let number = number(&mut numbers, sink, place);
             sink.describe(number, source.to_source());
         }
-        document.names.points = last.names;
+        add_names(&mut document.names, &last.names, &last.sources);
         document.recorded.point_clock_error = last.clock_error;
         document.recorded.findings.extend(last.findings);
+    }
+}
+
+/// The names of points, and of interrupts that pass points.
+fn add_names(names: &mut Names, points: &[String], sources: &[PointSource]) {
+    names.points = points.to_vec();
+    for cpu in sources.iter().filter_map(|source| source.cpu) {
+        let name = TaskName { process: 0, comm: format!("interrupts/{cpu}"), scheduling: None };
+        names.tasks.insert(Tid(INTERRUPTS + u32::from(cpu)), name);
     }
 }
 

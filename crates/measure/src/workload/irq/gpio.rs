@@ -1,5 +1,6 @@
-//! `gpio`: two lines of a chip that are wired together, one driven, the other watched for its
-//! rising edge (include/uapi/linux/gpio.h, version 2).
+//! `gpio`: two lines of a chip, one driven, the other watched for its rising edge
+//! (include/uapi/linux/gpio.h, version 2). They are wired together, or to a witness, which raises
+//! the one and times when the other falls.
 //!
 //! The kernel records an edge in the handler of its interrupt. The lines are released when their
 //! descriptors are closed, in any case.
@@ -86,11 +87,13 @@ pub struct Gpio {
     pub chip: String,
     handled: AtomicI64,
     edges: AtomicU64,
+    /// Whether each edge is answered by the fall of the driven line.
+    answers: bool,
 }
 
 impl Gpio {
     /// Requests both lines. The error names what is missing.
-    pub fn open(device: &Path, out_line: u32, in_line: u32) -> Result<Gpio, String> {
+    pub fn open(device: &Path, out_line: u32, in_line: u32, answers: bool) -> Result<Gpio, String> {
         let at = device.display();
         let mut options = OpenOptions::new();
         options.read(true).write(true).custom_flags(libc::O_CLOEXEC);
@@ -133,6 +136,7 @@ impl Gpio {
             chip,
             handled: AtomicI64::new(0),
             edges: AtomicU64::new(0),
+            answers,
         })
     }
 
@@ -173,6 +177,9 @@ fn request(chip: &File, line: u32, flags: u64, consumer: &str) -> io::Result<Own
 }
 
 impl AwaitableInterrupt for Gpio {
+    fn is_raised(&self) -> bool {
+        !self.answers
+    }
     #[inline(always)]
     fn raise(&self) -> io::Result<()> {
         self.set(true)
@@ -184,6 +191,9 @@ impl AwaitableInterrupt for Gpio {
         // SAFETY: as many bytes of writable memory.
         let read = unsafe { libc::read(self.input.as_raw_fd(), (&raw mut event).cast(), size) };
         if read == size as isize {
+            if self.answers {
+                self.set(false)?;
+            }
             self.handled.store(event.timestamp_ns as i64, Ordering::Release);
             self.edges.store(event.line_seqno.into(), Ordering::Release);
             return Ok(true);
@@ -195,7 +205,7 @@ impl AwaitableInterrupt for Gpio {
         true
     }
     fn rearm(&self) -> io::Result<()> {
-        self.set(false)
+        self.set(self.answers)
     }
     fn handled(&self) -> Option<i64> {
         Some(self.handled.load(Ordering::Acquire)).filter(|at| *at > 0)

@@ -34,6 +34,10 @@ pub fn notes(waiter: &mut Waiter) -> Notes {
         let what = "timers of this thread that expired";
         notes.validations.push(Validation::compare(what, book.taken, counted, source, tolerance));
     }
+    if let Some(seen) = &waiter.witnessed {
+        notes.figures.extend(seen.figures());
+        notes.validations.push(seen.validation(book(waiter).taken));
+    }
     notes.validations.extend(by_perf(waiter));
     notes
 }
