@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
 
-const PROGRAMS: [&str; 11] = [
+const PROGRAMS: [&str; 12] = [
     "events",
     "raw",
     "probe",
@@ -18,6 +18,7 @@ const PROGRAMS: [&str; 11] = [
     "gaps",
     "attach",
     "cpus",
+    "network",
 ];
 /// Compiled again with -DFLIGHT, as `NAME_flight`: conditions known at compile time cost no
 /// instruction.

@@ -1,7 +1,7 @@
 //! The document of `punctual explain --exact`, as printed with `--json` and stored in the bundle
 //! (`exact.json`). Lengths are in instructions of the guest; times in ns of its clock.
 
-use punctual_core::Finding;
+use punctual_core::{CallPath, Finding};
 use serde::{Deserialize, Serialize};
 
 /// The name and version of [`ExactDocument`].
@@ -37,6 +37,23 @@ pub struct ExactDocument {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub difference: Option<ExactDifference>,
     pub findings: Vec<Finding>,
+}
+
+impl ExactDocument {
+    /// The path of a system call in the ordinary sample, or in the worst that has it. A call that
+    /// sleeps ends at the switch.
+    pub fn call_path(&self, call: &str) -> Option<CallPath> {
+        let of = |sample: &ExplainedExactSample| {
+            let ns = |call: &ExactCall| {
+                let instructions = call.end.saturating_sub(call.begin);
+                i64::try_from(instructions.saturating_mul(self.ns_per_instruction.into())).ok()
+            };
+            let all =
+                sample.calls.iter().map(|call| Some((&*call.function, call.depth, ns(call)?)));
+            CallPath::find(call, EXACT_MEMBER, &all.collect::<Option<Vec<_>>>()?)
+        };
+        self.ordinary.iter().chain(&self.worst).find_map(of)
+    }
 }
 
 /// Two runs in virtual time, function by function. Counts are exact: no difference is by chance.
@@ -158,6 +175,10 @@ pub struct ExplainedExactSample {
     pub without: u64,
     /// The parts of the path, without gaps.
     pub parts: Vec<ExactPart>,
+    /// T1 to T4 of an interrupt's response, in instructions, which add up: until it is pending,
+    /// while interrupts are disabled, from its acceptance to its handler, from there to the thread.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub response: Option<[u64; 4]>,
     /// The functions, the most own instructions first.
     pub functions: Vec<ExactFunction>,
     /// Source lines, the most instructions first, if requested.

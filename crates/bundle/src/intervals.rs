@@ -380,3 +380,40 @@ pub struct InterruptOccupancy {
     /// The longest, including nested interrupts.
     pub max: i64,
 }
+
+/// The format of an [`AllocatorUse`] as JSON.
+pub const ALLOCATOR_SCHEMA: &str = "punctual-allocator/1";
+/// Requests of one allocator, with the bytes asked and given.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct BytesGiven {
+    pub requests: u64,
+    pub requested: u64,
+    pub allocated: u64,
+    /// Those whose object is known.
+    pub known: u64,
+    /// Those of them that were given an object that was freed earlier in the recording. Earlier
+    /// frees are unknown, so it is a lower bound.
+    pub reused: u64,
+    pub freed: u64,
+}
+
+/// Requests of more than a page that asked for as many pages and were given as many.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct PagesGiven {
+    pub asked: u64,
+    pub given: u64,
+    pub requests: u64,
+}
+
+/// The kernel's allocators in a recording.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct AllocatorUse {
+    /// [`ALLOCATOR_SCHEMA`].
+    pub schema: String,
+    pub kmalloc: BytesGiven,
+    pub slab: BytesGiven,
+    /// By pages asked, then given.
+    pub pages: Vec<PagesGiven>,
+    /// Blocks of pages by their order (mm_page_alloc).
+    pub orders: BTreeMap<u8, u64>,
+}

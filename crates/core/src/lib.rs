@@ -7,6 +7,7 @@
 pub mod account;
 pub mod binned_counter;
 pub mod bytes;
+pub mod call_path;
 pub mod cause;
 pub mod cpuset;
 pub mod cycle;
@@ -37,6 +38,7 @@ pub mod words;
 pub use account::{Account, AccountBucket, AccountCost, MAIN_PARTS, Split};
 pub use binned_counter::BinnedCounter;
 pub use bytes::Bytes;
+pub use call_path::CallPath;
 pub use cause::CauseKind;
 pub use cpuset::CpuSet;
 pub use digest::{DigestOf, Sha256Digest, hex};

@@ -44,6 +44,7 @@ pub struct Term {
 }
 
 /// A relation between figures: `forces/whole: p50 > 2 * writes/whole: p50`, `heap: pages ~ 257`.
+/// A text may have several, of each figure to the next: [`PublishedShape::chain`].
 #[derive(Clone, PartialEq, Debug)]
 pub struct PublishedShape {
     pub left: Term,
@@ -174,15 +175,35 @@ impl FromStr for Term {
     }
 }
 
+/// The first relation of a text: where it is, its length, which.
+fn relation(text: &str) -> Option<(usize, usize, Relation)> {
+    let places = RELATIONS
+        .iter()
+        .filter_map(|(sign, relation)| Some((text.find(sign)?, sign.len(), *relation)));
+    places.min_by_key(|(at, _, _)| *at)
+}
+
+impl PublishedShape {
+    /// The relations of an order, `a: p50 < b: p50 < c: p50`, two figures each; mostly one.
+    pub fn chain(mut text: &str) -> Result<Vec<PublishedShape>, ShapeError> {
+        let mut all = Vec::new();
+        loop {
+            let end = relation(text).map_or(text.len(), |(at, length, _)| at + length);
+            let next = relation(&text[end..]).map(|(at, _, _)| end + at);
+            all.push(text[..next.unwrap_or(text.len())].parse()?);
+            match next {
+                Some(_) => text = &text[end..],
+                None => return Ok(all),
+            }
+        }
+    }
+}
+
 impl FromStr for PublishedShape {
     type Err = ShapeError;
 
     fn from_str(text: &str) -> Result<PublishedShape, ShapeError> {
-        let places = RELATIONS
-            .iter()
-            .filter_map(|(sign, relation)| Some((text.find(sign)?, sign.len(), *relation)));
-        let (at, length, relation) =
-            places.min_by_key(|(at, _, _)| *at).ok_or(ShapeError::NoRelation)?;
+        let (at, length, relation) = relation(text).ok_or(ShapeError::NoRelation)?;
         let left: Term = text[..at].parse()?;
         let rest = text[at + length..].trim();
         if let Some(number) = number(rest) {
@@ -230,6 +251,15 @@ mod tests {
     }
 
     #[test]
+    fn an_order_is_a_relation_of_each_figure_to_the_next() {
+        let order = PublishedShape::chain("a: p50 < b: p50 <= 2 * c: p50").unwrap();
+        let pairs = ["a: p50 < b: p50", "b: p50 <= 2 * c: p50"].map(|text| text.parse().unwrap());
+        assert_eq!(order, pairs);
+        assert!(PublishedShape::chain("a: p50 < b < c: p50").is_err());
+        assert!(PublishedShape::chain("a: p50").is_err());
+    }
+
+    #[test]
     fn an_invalid_shape_is_refused_with_the_reason() {
         let wrong = |text: &str| text.parse::<PublishedShape>().unwrap_err().to_string();
         assert!(wrong("a: b").contains("one of < <="));
@@ -247,7 +277,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_text_panics(text in "\\PC{0,40}") {
-            let _ = text.parse::<PublishedShape>();
+            let _ = PublishedShape::chain(&text);
         }
     }
 }

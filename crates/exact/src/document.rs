@@ -1,7 +1,7 @@
 //! The results of a replay as a document.
 
 use super::path::{ExecutionContext, Path};
-use super::phases::PathPart;
+use super::phases::{self, PathPart};
 use super::{Exact, ExactSample};
 use punctual_bundle::Bundle;
 use punctual_bundle::exact::{
@@ -118,6 +118,7 @@ impl Exact {
             thread: sample.thread.clone().unwrap_or_default(),
             instructions: sample.path.insns,
             without: sample.path.without,
+            response: phases::response(&sample.path, &sample.parts),
             parts: sample.parts.iter().map(part).collect(),
             functions: sample.functions.iter().take(FUNCTIONS).cloned().collect(),
             lines: sample

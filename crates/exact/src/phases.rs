@@ -101,6 +101,29 @@ pub fn parts(path: &Path, task: Option<usize>) -> Vec<PathPart> {
     parts
 }
 
+/// The caller of handlers of devices (kernel/irq/handle.c).
+const DEVICE: &str = "__handle_irq_event_percpu";
+
+/// The instructions of an interrupt's response, which add up to the path: until it is pending
+/// (controller, timer), while it is masked, from its acceptance to its handler, and from there to
+/// the thread. None if no interrupt or no handler was seen.
+pub fn response(path: &Path, parts: &[PathPart]) -> Option<[u64; 4]> {
+    let before =
+        |kind| parts.iter().find(|part| part.kind == kind).map_or(0, |of| of.end - of.begin);
+    let (pending, masked) = (before(PartKind::Timer), before(PartKind::IrqsDisabled));
+    let accepted = pending + masked;
+    let of_interrupt =
+        |call: &&StackCall| call.context == ExecutionContext::Interrupt && call.begin >= accepted;
+    let mut calls = path.calls.iter().filter(of_interrupt).skip_while(|call| {
+        !matches!(call.function.as_str(), "hrtimer_interrupt" | "timer_interrupt" | DEVICE)
+    });
+    let first = calls.next()?;
+    // A device's own handler is what that calls first.
+    let own = |call: &&StackCall| call.depth == first.depth + 1 && !call.function.starts_with("__");
+    let handler = if first.function == DEVICE { calls.find(own)? } else { first };
+    Some([pending, masked, handler.begin - accepted, path.insns.checked_sub(handler.begin)?])
+}
+
 fn part(path: &Path, kind: PartKind, begin: u64, end: u64) -> PathPart {
     let mut functions = path.ran_between(begin, end);
     functions.truncate(FUNCTIONS);

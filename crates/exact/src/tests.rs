@@ -121,6 +121,9 @@ fn parts_cover_the_path_and_name_their_longest_functions() {
     let (path, window) = late().sample(180);
     assert_eq!((path.insns, path.without), (180, 0));
     let parts = parts(&path, window.task);
+    let of_response = phases::response(&path, &parts).unwrap();
+    assert_eq!(of_response.iter().sum::<u64>(), path.insns);
+    assert_eq!(of_response[..3], [0, parts[0].end, 10], "{of_response:?}");
     let shown: Vec<String> = parts
         .iter()
         .map(|part| {

@@ -2,6 +2,7 @@
 //! Causes of long latencies, as pure functions of recorded events: cycles of threads, entries into
 //! the kernel, intervals between points, and the explanation of a sample by its parts.
 
+pub mod allocator;
 pub mod answer;
 pub mod coincidence;
 pub mod cycles;

@@ -2,6 +2,7 @@
 //! fast for that.
 
 use crate::binned_counter::{self, CounterReader, CounterWriter};
+use crate::marker;
 use crate::ring::{self, BackupDrain, Consumer, Producer, SnapshotReader};
 use punctual_core::{Nanos, SeriesShape};
 
@@ -35,12 +36,13 @@ impl SampleSink for Producer {
 impl SampleSink for CounterWriter {
     #[inline(always)]
     fn put(&mut self, begin: i64, end: i64, cpu: u32) {
+        marker::sample(begin, end, std::ptr::from_ref(self).addr());
         CounterWriter::put(self, begin, end, cpu);
     }
 
     fn put_late(&mut self, begin: i64, end: i64, missed: u64, cpu: u32) {
         self.miss(end - begin, missed);
-        CounterWriter::put(self, begin, end, cpu);
+        SampleSink::put(self, begin, end, cpu);
     }
 }
 

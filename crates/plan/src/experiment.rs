@@ -119,7 +119,7 @@ section! {
         key here: Term, text("FIGURE", values::term), ["none"];
         /// The trend that must be reproduced on any machine: two figures, or a figure and a number,
         /// with `<`, `<=`, `>`, `>=` or `~` (within a tenth of) between them, as `"forces/whole:
-        /// p50 > 2 * writes/whole: p50"`.
+        /// p50 > 2 * writes/whole: p50"`; or an order of several.
         key shape: String, text("TEXT", values::shape), ["none"];
     }
 }

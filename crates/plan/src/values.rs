@@ -343,6 +343,22 @@ pub(crate) fn remark(text: &str) -> Read<String> {
     Ok(text.to_owned())
 }
 
+/// A network interface (dev_valid_name() of the kernel).
+pub(crate) fn interface(text: &str) -> Read<String> {
+    let is_odd = |c: char| c.is_whitespace() || is_unprintable(c) || c == '/' || c == ':';
+    if matches!(text, "" | "." | "..") || text.len() > 15 || text.contains(is_odd) {
+        return Err(Wrong::new("an interface has 1 to 15 characters, no space, / or :"));
+    }
+    Ok(text.to_owned())
+}
+
+/// An IPv4 address and a port.
+pub(crate) fn ipv4_port(text: &str) -> Read<String> {
+    let read: Result<std::net::SocketAddrV4, _> = text.parse();
+    read.map(|_| text.to_owned())
+        .map_err(|_| Wrong::new("not an IPv4 address and a port, as 192.0.2.1:7000"))
+}
+
 /// A figure of the run.
 pub(crate) fn term(text: &str) -> Read<Term> {
     text.parse().map_err(|why: ShapeError| Wrong::new(why.to_string()))
@@ -350,7 +366,7 @@ pub(crate) fn term(text: &str) -> Read<Term> {
 
 /// A relation between figures of the run.
 pub(crate) fn shape(text: &str) -> Read<String> {
-    let read: Result<PublishedShape, ShapeError> = text.parse();
+    let read: Result<Vec<PublishedShape>, ShapeError> = PublishedShape::chain(text);
     read.map(|_| text.to_owned()).map_err(|why| Wrong::new(why.to_string()))
 }
 

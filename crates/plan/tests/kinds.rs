@@ -232,6 +232,8 @@ fn settings(kind: &'static str) -> &'static [&'static str] {
         "netio" => &[
             "transport = 'udp'",
             "port = 80",
+            "interface = 'veth'\nshares = true",
+            "interface = 'eth0'\nserver = '192.0.2.1:7'",
             "message = '2B'",
             "request = 'last'",
             "cipher = 'none'",

@@ -45,6 +45,10 @@ fn check_sample(sample: &Value) {
     assert_eq!(sample["without"], 0, "{sample:#}");
     assert_eq!(instructions, latency / 8, "{sample:#}");
     assert_eq!(sum(&sample["parts"], "instructions"), instructions);
+    let response = sample["response"].as_array().expect("T1 to T4");
+    let response: Vec<u64> = response.iter().map(|of| of.as_u64().expect("a length")).collect();
+    assert_eq!(response.iter().sum::<u64>(), instructions, "{sample:#}");
+    assert!(response.len() == 4 && response[2] > 0 && response[3] > 0, "{sample:#}");
     let mut end = 0;
     for part in sample["parts"].as_array().expect("parts") {
         assert_eq!(part["begin"], end, "{sample:#}");
@@ -496,4 +500,72 @@ fn a_run_on_this_machine_cannot_be_replayed() {
     let refused = place.punctual(&["explain", "bundle", "--exact"]);
     assert_eq!(refused.status.code(), Some(2), "{}", text(&refused));
     assert!(text(&refused).contains("not a run in virtual time"), "{}", text(&refused));
+}
+
+/// The functions of a path, each with its depth below the call itself, from that on.
+fn from_the_call(path: &Value) -> Vec<(u64, String)> {
+    let functions = path["functions"].as_array().expect("functions");
+    let name = |of: &Value| of["function"].as_str().expect("a name").to_owned();
+    let at = functions.iter().position(|of| name(of) == "__x64_sys_read");
+    let at = at.unwrap_or_else(|| panic!("{path:#}"));
+    let depth = |of: &Value| of["depth"].as_u64().expect("a depth");
+    let base = depth(&functions[at]);
+    functions[at..]
+        .iter()
+        .take_while(|of| depth(of) >= base)
+        .map(|of| (depth(of) - base, name(of)))
+        .collect()
+}
+
+/// By every instruction, and by the kernel's own tracer in the same kernel.
+#[test]
+#[ignore = "three boots, and new: it was not run to its end; ./x test --all"]
+fn the_path_of_a_call_is_one_tree_by_instructions_and_by_function_graph() {
+    const MEASURE: &str = "measure syscall --set call=read --set period=1ms --policy other";
+    let binary = env!("CARGO_BIN_EXE_punctual");
+    let Some(mut guest) = testing::punctual_guest(binary, KERNEL, "", 1) else { return };
+    let place = Place::with("");
+    let (call, by) = ("kind = \"syscall\"\ncall = \"read\"\nperiod = \"1ms\"", KERNEL);
+    place.write("read.toml", format!("[[measure]]\n{call}\nduration = \"100ms\"\n").as_bytes());
+    let target =
+        format!("--target=vm:{by},binary={}", testing::stripped(Path::new(binary)).display());
+    let ran = place.punctual(&["run", "read.toml", "--quiet", &target, "--output", "bundle"]);
+    assert_eq!(ran.status.code(), Some(0), "{}", text(&ran));
+    let path = |arguments: &[&str]| -> Value {
+        let shown =
+            place.punctual(&[&["explain"], arguments, &["--path", "read", "--json"]].concat());
+        assert_eq!(shown.status.code(), Some(0), "{}", text(&shown));
+        serde_json::from_slice(&shown.stdout).expect("JSON")
+    };
+    let exact = path(&["bundle", "--worst", "1"]);
+    let functions = exact["functions"].as_array().expect("functions");
+    let own = functions.iter().map(|of| of["own_ns"].as_i64().expect("a time")).sum::<i64>();
+    assert_eq!(functions[0]["ns"], own, "every instant is some function's: {exact:#}");
+    let stages = functions.iter().filter_map(|of| of["stage"].as_str());
+    let mut stages: Vec<&str> = stages.collect();
+    stages.dedup();
+    let all = ["wrapper", "entry", "dispatcher", "call", "vfs", "return"];
+    let places = all.iter().map(|stage| stages.iter().position(|of| of == stage));
+    assert!(places.clone().all(|place| place.is_some()) && places.is_sorted(), "{exact:#}");
+
+    guest.job = punctual_lab::Job::Script(format!(
+        "mount -t tracefs none /sys/kernel/tracing && cd /sys/kernel/tracing && \
+         echo __x64_sys_read > set_graph_function && echo function_graph > current_tracer && \
+         punctual {MEASURE} --count 50 --quiet --output /tmp/b > /tmp/out && \
+         echo 0 > tracing_on && cat trace"
+    ));
+    let Some(result) = testing::run(&guest) else { return };
+    place.write("trace.txt", &result.stdout);
+    let graph = path(&["trace.txt"]);
+    assert!(graph["calls"].as_u64() >= Some(50), "{graph:#}");
+    // The tracer sees no function that must not be traced, and none that was compiled into another;
+    // the observer sees all that are called.
+    let (seen, mut all) = (from_the_call(&graph), from_the_call(&exact).into_iter());
+    let missing: Vec<_> = seen.iter().filter(|(_, name)| !all.any(|(_, of)| of == *name)).collect();
+    assert!(missing.is_empty(), "{missing:?} of {seen:?}: {exact:#}");
+    let names = seen.iter().map(|(_, name)| name.as_str()).collect::<Vec<_>>();
+    assert!(
+        names.starts_with(&["__x64_sys_read", "ksys_read"]) && names.contains(&"vfs_read"),
+        "{names:?}"
+    );
 }

@@ -6,7 +6,7 @@ use crate::common::{self, Place, is_root};
 use serde_json::Value;
 use std::net::{TcpListener, UdpSocket};
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 /// A directory on a disk if possible: /tmp may be memory.
 fn directory() -> tempfile::TempDir {
@@ -48,6 +48,103 @@ fn every_transport_and_every_way_to_write_is_counted_by_the_kernel() {
         assert_eq!(read_back, parts.contains(&"write"), "{what}: {claims}");
         assert!(is_empty(directory.path()), "{what} left something");
     }
+}
+
+/// Series of each message's driver and softirqs, and claims that the kernel counts as well.
+fn has_shares(summary: &Value, what: &str) {
+    let lost = summary["findings"].to_string().contains("netio-lost");
+    for part in ["netio/driver", "netio/softirq"] {
+        let counted = counts(summary).into_iter().find(|(name, _)| name == part);
+        assert!(lost || counted.is_some_and(|(_, count)| count == 47), "{what}: {summary}");
+    }
+    let shares = ["driver-share", "softirq-share"].map(|name| figure(summary, name));
+    assert!(
+        shares.iter().all(|share| share.is_some_and(|share| share > 0.0)),
+        "{what}: {shares:?}"
+    );
+    agrees(summary, what);
+}
+
+/// The devices of this network namespace.
+fn devices() -> Vec<String> {
+    let names = std::fs::read_dir("/sys/class/net").expect("devices").flatten();
+    names.map(|name| name.file_name().to_string_lossy().into_owned()).collect()
+}
+
+#[test]
+fn a_veth_pair_has_the_frames_of_its_devices_and_leaves_nothing() {
+    if !is_root("network namespaces") {
+        return;
+    }
+    let (place, directory, before) = (Place::with(""), directory(), devices());
+    for transport in ["tcp", "udp"] {
+        let line = format!("-s interface=veth -s shares=true -s transport={transport}");
+        let summary = measured(&place, directory.path(), &line);
+        has_shares(&summary, &line);
+        let frames = notes(&summary)["validations"].as_array().and_then(|all| {
+            all.iter().find(|one| one["what"] == "frames that the driver took").cloned()
+        });
+        let frames = frames.and_then(|one| one["claimed"].as_u64());
+        // A request and an answer each.
+        assert!(frames.is_some_and(|frames| frames >= 2 * 47), "{line}: {}", notes(&summary));
+        assert!(summary.to_string().contains("198.18.0.2"), "{line}: {summary}");
+    }
+    assert_eq!(devices(), before);
+}
+
+/// The server of docs/reference/workloads.md.
+fn documented_server() -> String {
+    let page = include_str!("../../../docs/reference/workloads.md");
+    let begin = page.find("python3 -c '").expect("a server") + "python3 -c '".len();
+    let code = &page[begin..][..page[begin..].find('\'').expect("its end")];
+    code.lines().map(str::trim_start).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn a_named_interface_leads_to_a_server_that_another_program_is() {
+    if !is_root("network namespaces") {
+        return;
+    }
+    let (place, directory) = (Place::with(""), directory());
+    let mut server = Command::new("unshare")
+        .args(["--net", "python3", "-c", &format!("input()\n{}", documented_server())])
+        .stdin(Stdio::piped())
+        .spawn()
+        .expect("unshare of util-linux");
+    let (ours, pid) = (format!("pnct{}", std::process::id() % 100_000), server.id().to_string());
+    let ip = |words: &str| {
+        let done = Command::new("ip").args(words.split(' ')).status().expect("iproute2");
+        assert!(done.success(), "ip {words}");
+    };
+    let own = std::fs::read_link("/proc/self/ns/net").expect("a namespace");
+    let other = || std::fs::read_link(format!("/proc/{pid}/ns/net")).is_ok_and(|is| is != own);
+    common::eventually("its namespace", other);
+    ip(&format!("link add {ours} type veth peer name beyond netns {pid}"));
+    ip(&format!("address add 198.18.7.1/30 dev {ours}"));
+    ip(&format!("link set {ours} up"));
+    let inside = "ip address add 198.18.7.2/30 dev beyond && ip link set beyond up";
+    let entered = ["--target", &pid, "--net", "sh", "-c", inside];
+    assert!(Command::new("nsenter").args(entered).status().is_ok_and(|done| done.success()));
+    drop(server.stdin.take().map(|mut input| std::io::Write::write_all(&mut input, b"\n")));
+    let connects = || {
+        let listening = std::fs::read_to_string(format!("/proc/{pid}/net/tcp")).unwrap_or_default();
+        listening.contains(&format!(":{:04X} 00000000:0000 0A", 7000))
+    };
+    common::eventually("the server listens", connects);
+    let nobody = refused_with(&place, &format!("-s interface={ours} -s server=198.18.7.2:7001"));
+    assert!(
+        nobody.contains("Connection refused") && nobody.contains("198.18.7.2:7001"),
+        "{nobody}"
+    );
+    let missing = refused_with(&place, "-s interface=none7 -s server=198.18.7.2:7000");
+    assert!(missing.contains("there is no such interface"), "{missing}");
+    // The server ends with its connection, and the devices with it.
+    let line = format!("-s interface={ours} -s server=198.18.7.2:7000 -s shares=true");
+    let summary = measured(&place, directory.path(), &line);
+    has_shares(&summary, &line);
+    assert!(!notes(&summary)["validations"].to_string().contains("read back"), "{summary}");
+    let _ = server.kill();
+    let _ = server.wait();
 }
 
 #[test]

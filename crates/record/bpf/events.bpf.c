@@ -582,17 +582,33 @@ PROGRAM(page_alloc)
 /* As since 6.1: (call_site, ptr, bytes_req, bytes_alloc, …) and (call_site, ptr, cache, …). */
 PROGRAM(kmalloc)
 {
-	struct wire_kmalloc record = { .requested = ctx[2], .allocated = ctx[3] };
+	struct wire_object record = { .requested = ctx[2], .allocated = ctx[3], .object = ctx[1] };
 
-	return EMIT(WIRE_KMALLOC, record);
+	return EMIT(WIRE_KMALLOC_OBJECT, record);
 }
 
 PROGRAM(cache_alloc)
 {
 	struct kmem_cache *cache = (void *)ctx[2];
-	struct wire_kmalloc record = { .requested = cache->object_size, .allocated = cache->size };
+	struct wire_object record = { .requested = cache->object_size, .allocated = cache->size,
+				      .object = ctx[1] };
 
-	return EMIT(WIRE_CACHE_ALLOC, record);
+	return EMIT(WIRE_CACHE_ALLOC_OBJECT, record);
+}
+
+/* (call_site, ptr, …) */
+PROGRAM(kfree)
+{
+	struct wire_address record = { .address = ctx[1] };
+
+	return EMIT(WIRE_KFREE, record);
+}
+
+PROGRAM(cache_free)
+{
+	struct wire_address record = { .address = ctx[1] };
+
+	return EMIT(WIRE_CACHE_FREE, record);
 }
 
 INLINE struct wire_block block_of(struct request *request)

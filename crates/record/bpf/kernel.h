@@ -211,8 +211,16 @@ struct request {
 	u64 __sector;
 };
 
+struct net {
+	struct ns_common ns;
+};
+struct possible_net {
+	struct net *net;
+};
 struct net_device {
 	char name[16];
+	int ifindex;
+	struct possible_net nd_net;
 };
 struct sk_buff {
 	struct net_device *dev;

@@ -179,6 +179,17 @@ struct wire_kmalloc {
 	u64 allocated;
 };
 
+/* Recordings before these had neither the object nor what is freed. */
+#define WIRE_KMALLOC_OBJECT 69
+#define WIRE_CACHE_ALLOC_OBJECT 70
+struct wire_object {
+	u64 requested;
+	u64 allocated;
+	u64 object;
+};
+#define WIRE_KFREE 71 /* struct wire_address */
+#define WIRE_CACHE_FREE 72 /* the same */
+
 #define WIRE_BLOCK_ISSUE 42
 #define WIRE_BLOCK_COMPLETE 43
 struct wire_block {
@@ -689,6 +700,15 @@ struct wire_gaps {
 	u64 soft_hard; /* `hard` then */
 	u64 away_since; /* 0: the thread runs */
 	u64 away_other; /* `hard` and `soft` then */
+};
+
+/* Where the network had a CPU, in ns so far (network.bpf.c); never in a recording. One page. */
+#define WIRE_NETWORK_CPUS 128
+struct wire_network {
+	i64 driver; /* the transmit function of the chosen device */
+	i64 softirq; /* NET_RX and NET_TX, without that */
+	u64 frames; /* that the driver took */
+	u64 within; /* whether it transmits in a softirq */
 };
 
 /* An entry into the kernel on a chosen CPU, with who caused it; never in a recording. The header

@@ -11,6 +11,7 @@ pub mod interrupt;
 mod merge;
 mod names;
 mod namespace;
+pub mod network;
 pub mod perf;
 pub mod probe;
 mod recorder;

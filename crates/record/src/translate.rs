@@ -254,7 +254,8 @@ fn names_of(kind: u8) -> &'static [&'static str] {
         layout::PAGE_ALLOC => &["order", "pfn"],
         layout::RECLAIM_BEGIN => &["order"],
         layout::RECLAIM_END => &["nr_reclaimed"],
-        layout::KMALLOC | layout::CACHE_ALLOC => &["bytes_req", "bytes_alloc"],
+        layout::KMALLOC_OBJECT | layout::CACHE_ALLOC_OBJECT => &["bytes_req", "bytes_alloc", "ptr"],
+        layout::KFREE | layout::CACHE_FREE => &["ptr"],
         layout::BLOCK_ISSUE => &["dev", "sector", "bytes", "rwbs"],
         layout::BLOCK_COMPLETE => &["dev", "sector", "nr_sector", "error|errors"],
         layout::JOURNAL_START | layout::JOURNAL_END => &["dev", "transaction"],
@@ -346,10 +347,18 @@ fn what<'a>(
         layout::PAGE_ALLOC => EventKind::PageAlloc { order: n(0) as u8, page: n(1) as u64 },
         layout::RECLAIM_BEGIN => EventKind::ReclaimBegin { order: n(0) as u8 },
         layout::RECLAIM_END => EventKind::ReclaimEnd { reclaimed: n(0) as u64 },
-        layout::KMALLOC => EventKind::Kmalloc { requested: n(0) as u64, allocated: n(1) as u64 },
-        layout::CACHE_ALLOC => {
-            EventKind::CacheAlloc { requested: n(0) as u64, allocated: n(1) as u64 }
-        }
+        layout::KMALLOC_OBJECT => EventKind::Kmalloc {
+            requested: n(0) as u64,
+            allocated: n(1) as u64,
+            object: n(2) as u64,
+        },
+        layout::CACHE_ALLOC_OBJECT => EventKind::CacheAlloc {
+            requested: n(0) as u64,
+            allocated: n(1) as u64,
+            object: n(2) as u64,
+        },
+        layout::KFREE => EventKind::Kfree { object: n(0) as u64 },
+        layout::CACHE_FREE => EventKind::CacheFree { object: n(0) as u64 },
         layout::BLOCK_ISSUE => {
             let write = text(3).contains(&b'W');
             EventKind::BlockIssue {

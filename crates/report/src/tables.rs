@@ -4,7 +4,9 @@
 //! Texts in cells are unescaped; renderers escape them.
 
 pub mod account;
+pub mod allocator;
 pub mod calibration;
+pub mod call_path;
 mod cell;
 pub mod checks;
 pub mod coincidence;

@@ -13,7 +13,7 @@ mod store;
 #[cfg(test)]
 mod tests;
 
-pub use foreign::{import, recognizes};
+pub use foreign::{call_paths, import, recognizes};
 
 use crate::cycles::series::SeriesPlace;
 use crate::cycles::source::{CycleRecorder, EventCycles};

@@ -63,10 +63,19 @@ impl PublishedRun<'_> {
         self.reading(&term)
     }
 
-    /// Whether a trend is reproduced, and the figures that show it. Undecided if the interval of
-    /// their difference contains 0.
+    /// Whether a trend is reproduced, and the figures that show it: of an order the first two that
+    /// contradict it, else the first that leave it undecided, else its last.
     fn decide(&self, text: &str) -> Result<(Option<bool>, Compared), String> {
-        let shape: PublishedShape = text.parse().map_err(|why| format!("syntax error: {why}"))?;
+        let shapes = PublishedShape::chain(text).map_err(|why| format!("syntax error: {why}"))?;
+        let all: Vec<_> = shapes.iter().map(|shape| self.pair(shape)).collect::<Result<_, _>>()?;
+        let first = |outcome| all.iter().find(|(holds, _)| *holds == outcome);
+        let decisive = first(Some(false)).or_else(|| first(None)).or(all.last());
+        decisive.cloned().ok_or_else(|| "no relation".to_owned())
+    }
+
+    /// Whether two figures have their relation. Undecided if the interval of their difference
+    /// contains 0.
+    fn pair(&self, shape: &PublishedShape) -> Result<(Option<bool>, Compared), String> {
         let left = self.reading(&shape.left)?;
         let (factor, right, of_right) = match &shape.right {
             Right::Number(number) => (1.0, *number, Some([*number, *number])),

@@ -1,6 +1,7 @@
 //! Calls of functions as function_graph shows them: the functions with the longest time of their
-//! own.
+//! own, and the trees of system calls.
 
+use punctual_core::call_path::{CallPath, system_call_of};
 use punctual_core::event::{MomentSource, Tid, TraceMoment};
 use punctual_core::{MonotonicNs, Nanos};
 use std::collections::HashMap;
@@ -10,6 +11,9 @@ const KEPT: usize = 16;
 const CPUS: usize = 1 << 10;
 /// Calls inside one another: the kernel follows 50.
 const DEPTH: usize = 64;
+/// Functions of one call, and of all system calls that are kept.
+const TREE: usize = 1 << 14;
+const TREES: usize = 1 << 17;
 
 /// A line or a record of the tracer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -37,6 +41,37 @@ pub(crate) enum GraphCall<'a> {
 struct GraphCpu {
     task: Option<u32>,
     calls: Vec<(String, i64)>,
+    /// All functions since the outermost of `calls` began, with their depth and, once they have
+    /// ended, their time.
+    tree: Vec<(String, u32, Option<i64>)>,
+}
+
+impl GraphCpu {
+    fn clear(&mut self) {
+        self.calls.clear();
+        self.tree.clear();
+    }
+
+    /// A function begins, or is over at once. One that is too large is not kept.
+    fn add(&mut self, name: &str, took: Option<i64>) {
+        if self.tree.len() < TREE {
+            self.tree.push((name.to_owned(), self.calls.len() as u32, took));
+        }
+    }
+
+    /// The function in this depth ended; returns the first system call in the outermost one, once
+    /// that has.
+    fn ended(&mut self, depth: usize, took: Option<i64>) -> Option<CallPath> {
+        let of_depth = |of: &&mut (String, u32, _)| of.1 as usize == depth;
+        if let Some(of) = self.tree.iter_mut().rev().find(of_depth) {
+            of.2 = took;
+        }
+        let tree = if depth == 0 { std::mem::take(&mut self.tree) } else { return None };
+        let first = tree.iter().find_map(|(function, ..)| system_call_of(function))?;
+        let all: Option<Vec<(&str, u32, i64)>> =
+            tree.iter().map(|(name, depth, took)| Some((&**name, *depth, (*took)?))).collect();
+        CallPath::find(first, "function_graph", &all.filter(|all| all.len() < TREE)?)
+    }
 }
 
 /// The calls of each CPU, and the longest ones so far.
@@ -44,6 +79,9 @@ struct GraphCpu {
 pub(crate) struct Graph {
     cpus: HashMap<u16, GraphCpu>,
     longest: Vec<TraceMoment>,
+    /// System calls from their begin to their end, and the functions in all of them.
+    pub(crate) paths: Vec<CallPath>,
+    kept: usize,
 }
 
 impl Graph {
@@ -56,7 +94,7 @@ impl Graph {
         if let Some((_, tid)) = line.task {
             // The functions of another task are its own.
             if cpu.task.is_some_and(|before| before != tid) || line.what == GraphCall::Switch {
-                cpu.calls.clear();
+                cpu.clear();
             }
             cpu.task = Some(tid);
         }
@@ -64,16 +102,27 @@ impl Graph {
         let at = line.at.unwrap_or(0);
         let ended = match line.what {
             GraphCall::Enter(name) if cpu.calls.len() < DEPTH => {
+                cpu.add(name, None);
                 cpu.calls.push((name.to_owned(), 0));
                 None
             }
             GraphCall::Enter(_) => {
-                cpu.calls.clear();
+                cpu.clear();
                 None
             }
-            GraphCall::Leaf(name) => line.took.map(|took| (name.to_owned(), took, took)),
+            GraphCall::Leaf(name) => {
+                if !cpu.calls.is_empty() {
+                    cpu.add(name, line.took);
+                }
+                line.took.map(|took| (name.to_owned(), took, took))
+            }
             GraphCall::Leave => {
                 let call = cpu.calls.pop();
+                let depth = cpu.calls.len();
+                if let Some(path) = call.as_ref().and_then(|_| cpu.ended(depth, line.took)) {
+                    self.kept += path.functions.len();
+                    self.paths.extend(Some(path).filter(|_| self.kept <= TREES));
+                }
                 call.zip(line.took).map(|((name, within), took)| (name, took, took - within))
             }
             GraphCall::Switch | GraphCall::Other => None,

@@ -121,8 +121,10 @@ meanings! {
     PageAlloc [n("order"), p("pfn|page")] ("kmem" "mm_page_alloc");
     ReclaimBegin [n("order")] ("vmscan" "mm_vmscan_direct_reclaim_begin");
     ReclaimEnd [n("nr_reclaimed")] ("vmscan" "mm_vmscan_direct_reclaim_end");
-    Kmalloc [n("bytes_req"), n("bytes_alloc")] ("kmem" "kmalloc");
-    CacheAlloc [n("bytes_req"), n("bytes_alloc")] ("kmem" "kmem_cache_alloc");
+    Kmalloc [n("bytes_req"), n("bytes_alloc"), p("ptr")] ("kmem" "kmalloc");
+    CacheAlloc [n("bytes_req"), n("bytes_alloc"), p("ptr")] ("kmem" "kmem_cache_alloc");
+    Kfree [p("ptr")] ("kmem" "kfree");
+    CacheFree [p("ptr")] ("kmem" "kmem_cache_free");
     BlockIssue [d("dev"), n("sector"), n("bytes"), t("rwbs")] ("block" "block_rq_issue");
     BlockComplete [d("dev"), n("sector"), n("nr_sector"), n("error|errors")]
         ("block" "block_rq_complete");
@@ -305,11 +307,15 @@ impl Meaning {
             Meaning::ReclaimBegin => EventKind::ReclaimBegin { order: small(0)? },
             Meaning::ReclaimEnd => EventKind::ReclaimEnd { reclaimed: address(0)? },
             Meaning::Kmalloc => {
-                EventKind::Kmalloc { requested: address(0)?, allocated: address(1)? }
+                let object = address(2).unwrap_or(0);
+                EventKind::Kmalloc { requested: address(0)?, allocated: address(1)?, object }
             }
             Meaning::CacheAlloc => {
-                EventKind::CacheAlloc { requested: address(0)?, allocated: address(1)? }
+                let object = address(2).unwrap_or(0);
+                EventKind::CacheAlloc { requested: address(0)?, allocated: address(1)?, object }
             }
+            Meaning::Kfree => EventKind::Kfree { object: address(0).unwrap_or(0) },
+            Meaning::CacheFree => EventKind::CacheFree { object: address(0).unwrap_or(0) },
             Meaning::BlockIssue => EventKind::BlockIssue {
                 device: flags(0)?,
                 sector: address(1)?,

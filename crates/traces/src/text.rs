@@ -212,6 +212,9 @@ fn take(
         }
         return;
     }
+    if line.name.starts_with(b"funcgraph_") {
+        graph::take_report(line.rest, head, line.comm, decoder);
+    }
     let renamed = of_call(line);
     let name = renamed.as_deref().unwrap_or(line.name);
     let known = tracepoints.get(name).copied();

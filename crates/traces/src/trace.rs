@@ -10,7 +10,7 @@ use crate::recognize::recognize;
 use crate::reorder::Reorder;
 use crate::{ReadAt, TraceClock, TraceError, TraceFacts, TraceFormat};
 use punctual_core::event::{Event, Recorded};
-use punctual_core::{Finding, Missing, MonotonicNs, Nanos, Severity};
+use punctual_core::{CallPath, Finding, Missing, MonotonicNs, Nanos, Severity};
 use std::collections::VecDeque;
 use std::io::{self, Read};
 
@@ -74,6 +74,11 @@ impl Trace {
     /// The recognised format.
     pub fn format(&self) -> TraceFormat {
         self.format
+    }
+
+    /// System calls whose functions the trace shows from their begin to their end, so far.
+    pub fn call_paths(&self) -> &[CallPath] {
+        &self.reader.decoder().graph.paths
     }
 
     /// The facts so far; complete once the last event is read.

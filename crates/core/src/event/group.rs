@@ -50,7 +50,7 @@ groups! {
     Fault "fault",
     /// Pages allocated, and direct reclaim.
     Page "page",
-    /// kmalloc and slab allocations.
+    /// kmalloc and slab allocations, and what is freed.
     Kmalloc "kmalloc",
     /// Requests to block devices.
     Block "block",

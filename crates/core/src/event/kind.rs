@@ -215,13 +215,25 @@ pub enum EventKind {
     ReclaimEnd {
         reclaimed: u64,
     },
+    /// kmem:kmalloc. `object` is its address, or what stands for it; 0: unknown.
     Kmalloc {
         requested: u64,
         allocated: u64,
+        object: u64,
     },
+    /// kmem:kmem_cache_alloc; `object` as for kmalloc.
     CacheAlloc {
         requested: u64,
         allocated: u64,
+        object: u64,
+    },
+    /// kmem:kfree.
+    Kfree {
+        object: u64,
+    },
+    /// kmem:kmem_cache_free.
+    CacheFree {
+        object: u64,
     },
     /// block:block_rq_issue; `device` is the kernel's dev_t.
     BlockIssue {
@@ -390,6 +402,8 @@ impl EventKind {
             EventKind::ReclaimEnd { .. } => ("mm_vmscan_direct_reclaim_end", Some(Group::Page)),
             EventKind::Kmalloc { .. } => ("kmalloc", Some(Group::Kmalloc)),
             EventKind::CacheAlloc { .. } => ("kmem_cache_alloc", Some(Group::Kmalloc)),
+            EventKind::Kfree { .. } => ("kfree", Some(Group::Kmalloc)),
+            EventKind::CacheFree { .. } => ("kmem_cache_free", Some(Group::Kmalloc)),
             EventKind::BlockIssue { .. } => ("block_rq_issue", Some(Group::Block)),
             EventKind::BlockComplete { .. } => ("block_rq_complete", Some(Group::Block)),
             EventKind::JournalStart { .. } => ("jbd2_start_commit", Some(Group::Jbd2)),

@@ -4,6 +4,7 @@
 //! The file, the queue of batches, and the thread that writes them are those of `storage`.
 
 mod line;
+mod route;
 
 use super::measurement_loop::{LoopClock, LoopResult, MeasurementLoop, Monotonic, Pacing};
 use super::storage::batch_queue::{self, BatchProducer};
@@ -22,6 +23,7 @@ use ctr::cipher::{KeyIvInit, StreamCipher, StreamCipherSeek};
 use line::{NetworkLine, NoMessage};
 use punctual_core::{Bytes, Fact, Figure, Finding, Notes, Severity, Tolerance, Validation};
 use punctual_plan::kinds::{Cipher, NetioPlan, RequestAt, StorageMode, StoragePlan, Writing};
+use punctual_record::network::NetworkTime;
 use punctual_record::perf::PerfCounter;
 use punctual_sys::attributes::current_cpu;
 use punctual_sys::memory;
@@ -65,6 +67,7 @@ pub(super) fn prepare(config: &MeasureConfig, plan: &NetioPlan) -> Result<Prepar
             came: 0,
             ahead: plan.request == RequestAt::Last,
             requested: false,
+            spent: [0; 3],
         },
         producers,
         stop: Arc::clone(&config.stop),
@@ -163,10 +166,10 @@ const SEND: usize = 0;
 const RECV: usize = 1;
 
 /// The parts of one message, in the order of their series after `whole`: at most send, recv,
-/// encrypt, open, write, close.
+/// encrypt, open, write, close, driver, softirq.
 #[derive(Clone, Copy, Default)]
 struct Spans {
-    spans: [[i64; 2]; 6],
+    spans: [[i64; 2]; 8],
     used: usize,
 }
 
@@ -199,6 +202,8 @@ struct NetTaskState {
     ahead: bool,
     /// Whether a message was requested and not received.
     requested: bool,
+    /// Time of all messages, of the driver and of network softirqs within it.
+    spent: [i64; 3],
 }
 
 impl NetTaskState {
@@ -206,8 +211,9 @@ impl NetTaskState {
     #[inline(always)]
     fn one(&mut self, stop: &Stop) -> Result<Spans, NoMessage> {
         let begin = Monotonic.now();
+        let before = self.line.taken(begin);
         self.request()?;
-        let NetTaskState { line, cipher, message, work, came, ahead, requested } = self;
+        let NetTaskState { line, cipher, message, work, came, ahead, requested, .. } = self;
         let mut spans = Spans::default();
         let sent = Monotonic.now();
         spans.add([begin, sent]);
@@ -243,6 +249,16 @@ impl NetTaskState {
             let begin = Monotonic.now();
             self.request()?;
             spans.spans[SEND] = [begin, Monotonic.now()];
+        }
+        let end = Monotonic.now();
+        if let Some((before, after)) = before.zip(self.line.taken(end)) {
+            let NetworkTime { driver, softirq, .. } = after - before;
+            // It began between a reading of the clock and that of its CPU: some ns below 0.
+            for part in [driver.max(0), softirq.max(0)] {
+                spans.add([begin, begin + part]);
+            }
+            let spent = [end - begin, driver, softirq];
+            self.spent.iter_mut().zip(spent).for_each(|(sum, ns)| *sum += ns);
         }
         Ok(spans)
     }
@@ -298,6 +314,8 @@ struct TaskResult {
     sent_before: u64,
     received_before: u64,
     tcp_before: Option<u64>,
+    /// Frames of a veth pair before it, and as its devices count them.
+    frames_before: Option<(u64, Result<u64, String>)>,
     /// Bytes after it, like those.
     sent: u64,
     received: u64,
@@ -412,7 +430,8 @@ impl Netio {
     /// Compares the decrypted last record of the file with the message of the server.
     fn read_back(&mut self) -> Option<Validation> {
         let NetWork::Writes(record_file) = &mut self.hands.work else { return None };
-        if record_file.count.records == 0 || record_file.count.failed > 0 {
+        let is_unknown = self.plan.is_elsewhere();
+        if is_unknown || record_file.count.records == 0 || record_file.count.failed > 0 {
             return None;
         }
         let length = self.hands.message.bytes().len();
@@ -489,6 +508,13 @@ impl Netio {
             let source = "getsockopt(2): TCP_INFO, tcpi_bytes_received";
             all.push(Validation::compare(what, claimed, counted, source, Tolerance::EXACT));
         }
+        if let Some((before, now)) = self.done.frames_before.clone().zip(self.hands.line.frames()) {
+            let counted = now.1.and_then(|now| before.1.map(|before| now - before));
+            let (what, source) = ("frames that the driver took", "/proc/net/dev of both ends");
+            let claimed = now.0 - before.0;
+            let exact = Tolerance::EXACT;
+            all.push(Validation::compare(what, claimed, Fact::from(counted), source, exact));
+        }
         all
     }
 }
@@ -536,6 +562,7 @@ impl ThreadTask for Netio {
         drop((scratch, other));
         self.own.clear();
         self.done.tcp_before = self.hands.line.tcp_counts().map(|counts| counts.received);
+        self.done.frames_before = self.hands.line.frames();
         // Here and not in the run, where page faults would be reported.
         self.before =
             Moved::now().map(|(moved, length)| Moved { read: moved.read + length, ..moved });
@@ -545,10 +572,20 @@ impl ThreadTask for Netio {
         let mut producers = std::mem::take(&mut self.producers);
         let (measurement_loop, stop) = (self.measurement_loop.clone(), Arc::clone(&self.stop));
         let (sent_before, received_before) = (self.hands.line.sent, self.hands.line.received);
+        self.hands.spent = [0; 3];
         let tcp_before = self.done.tcp_before;
+        let frames_before = self.done.frames_before.take();
         let done = self.work(&measurement_loop, start, &mut producers, &stop);
         let (sent, received) = (self.hands.line.sent, self.hands.line.received);
-        self.done = TaskResult { sent_before, received_before, tcp_before, sent, received, ..done };
+        self.done = TaskResult {
+            sent_before,
+            received_before,
+            tcp_before,
+            frames_before,
+            sent,
+            received,
+            ..done
+        };
         drop(producers);
         if let NetWork::Collects { queue, writer, held } = &mut self.hands.work {
             *held = queue.close();
@@ -569,6 +606,7 @@ impl ThreadTask for Netio {
     fn notes(&mut self) -> Notes {
         // Before further messages are sent.
         let own = std::mem::take(&mut self.own);
+        let [whole, driver, softirq] = self.hands.spent;
         let mut notes =
             Notes { tables: vec![self.hands.line.table(&self.plan)], ..Notes::default() };
         let after = Moved::now();
@@ -596,6 +634,15 @@ impl ThreadTask for Netio {
         let TaskResult { taken, lost, received, received_before, .. } = &self.done;
         let bytes = (received - received_before) as f64;
         notes.figures.extend(own_time(own));
+        for (name, part, ns) in
+            [("driver-share", "driver", driver), ("softirq-share", "softirq", softirq)]
+        {
+            let title = format!("{part} as a share of the time of all messages");
+            let share = self.plan.shares.then(|| 100.0 * ns as f64 / whole.max(1) as f64);
+            notes
+                .figures
+                .extend(share.map(|share| Figure::new(name, title, share, "%").of(taken.samples)));
+        }
         notes.figures.push(
             Figure::new("received-bytes", "bytes received", bytes, "bytes").of(taken.samples),
         );
@@ -699,8 +746,8 @@ mod tests {
     #[test]
     fn parts_of_a_sample_are_distributed_to_their_series_in_order() {
         let mut spans = Spans::default();
-        (0..7).for_each(|part| spans.add([part, 10 * part]));
-        let (mut producers, readers): (Vec<_>, Vec<_>) = (0..7).map(|_| ring(2)).unzip();
+        (0..9).for_each(|part| spans.add([part, 10 * part]));
+        let (mut producers, readers): (Vec<_>, Vec<_>) = (0..9).map(|_| ring(2)).unzip();
         spans.hand_on(&mut producers);
         let parts: Vec<_> = readers
             .into_iter()
@@ -712,7 +759,7 @@ mod tests {
                 part
             })
             .collect();
-        let expected = (0..6).map(|part| Some((part, 9 * part))).chain([None]);
+        let expected = (0..8).map(|part| Some((part, 9 * part))).chain([None]);
         assert!(parts.into_iter().eq(expected));
     }
 

@@ -1,11 +1,12 @@
 //! `netio`: a periodic task that receives, encrypts and writes; times the whole and its parts.
 
-use crate::form::{bytes, count, path, span, word};
+use crate::form::{bytes, count, flag, path, some, span, text, word};
 use crate::kind::{
     HistogramPlan, Kind, KindFacts, ParameterProblems, SampledBy, parameters, words,
 };
 use crate::kinds::Forcing;
 use crate::limits::MAX_PERIOD;
+use crate::values;
 use punctual_core::event::Group;
 use punctual_core::{Bytes, Nanos};
 use std::path::PathBuf;
@@ -13,9 +14,9 @@ use std::path::PathBuf;
 words! {
     /// The transport of the data.
     Transport {
-        /// TCP over the loopback device.
+        /// TCP.
         Tcp = "tcp",
-        /// UDP over the loopback device.
+        /// UDP.
         Udp = "udp",
         /// A stream socket of the Unix domain.
         Unix = "unix",
@@ -61,6 +62,14 @@ parameters! {
     NetioPlan, NetioSpec {
         /// How data comes.
         transport: Transport = Transport::Tcp, word("a transport");
+        /// The way of the data: `lo`; `veth`, a pair of devices between two network namespaces that
+        /// exist for this measure; or an interface, beyond which `server` is.
+        interface: String = "lo".to_owned(), text("INTERFACE", values::interface);
+        /// The server beyond a named interface (docs/reference/workloads.md says what it answers).
+        server: Option<String> = None, some(text("ADDRESS:PORT", values::ipv4_port));
+        /// Times of each message's network softirqs and of the transmit function of the
+        /// interface's driver, as series `softirq` and `driver`. It needs BPF.
+        shares: bool = false, flag();
         /// The server's port; 0: one that is free.
         port: u16 = 0, count(0, 65_535);
         /// What is received at a time.
@@ -88,6 +97,10 @@ parameters! {
 const LARGEST_BATCH: Bytes = Bytes::mib(64);
 
 impl NetioPlan {
+    /// Whether a named interface leads to a server that punctual does not start.
+    pub fn is_elsewhere(&self) -> bool {
+        !matches!(self.interface.as_str(), "lo" | "veth")
+    }
     pub(crate) const FACTS: KindFacts = KindFacts {
         sampled_by: SampledBy::Helpers,
         validated_by: "`rchar`, `wchar`, TCP_INFO, the last record, calls by perf",
@@ -102,9 +115,11 @@ impl Kind for NetioPlan {
         parts.extend((self.cipher != Cipher::None).then_some("encrypt"));
         parts.extend(match self.writing {
             Writing::Direct => &["open", "write", "close"][..],
-            Writing::Buffered | Writing::Forced => &["safe-write"],
-            Writing::None => &[],
+            Writing::Buffered | Writing::Forced | Writing::None => &[],
         });
+        parts.extend(self.shares.then_some(["driver", "softirq"]).into_iter().flatten());
+        let writer = matches!(self.writing, Writing::Buffered | Writing::Forced);
+        parts.extend(writer.then_some("safe-write"));
         parts.into_iter().map(str::to_owned).collect()
     }
     fn histogram(&self) -> HistogramPlan {
@@ -125,8 +140,22 @@ impl NetioSpec {
                 "leave `threads` out, or write several measures",
             );
         }
+        let (none, elsewhere) = ("a Unix socket has none", plan.is_elsewhere());
         if plan.transport == Transport::Unix {
-            problems.unused("port", &self.port, &usual.port, "a Unix socket has none");
+            problems.unused("port", &self.port, &usual.port, none);
+            problems.unused("interface", &self.interface, &usual.interface, none);
+            problems.unused("shares", &self.shares, &false, none);
+        } else if elsewhere {
+            problems.unused("port", &self.port, &usual.port, "`server` has it");
+        }
+        if !elsewhere {
+            problems.unused("server", &self.server, &None, "punctual starts it");
+        } else if plan.server.is_none() && plan.transport != Transport::Unix {
+            problems.wrong(
+                &self.interface,
+                "what is sent to an address of this machine does not leave it",
+                "start a server on the machine beyond, and give its address as `server`",
+            );
         }
         if plan.transport == Transport::Udp && plan.message.get() > 65_507 {
             problems.wrong(

@@ -22,12 +22,16 @@ impl Resolver<'_> {
         if let Some(here) = &spec.here {
             self.known(&here.value, here.span, phases);
         }
-        if let Some(written) = &spec.shape
-            && let Ok(shape) = written.value.parse::<PublishedShape>()
+        let written = spec.shape.as_ref();
+        let shapes = written.map(|at| PublishedShape::chain(&at.value).map(|of| (at.span, of)));
+        for (span, shape) in shapes
+            .and_then(Result::ok)
+            .iter()
+            .flat_map(|(span, all)| all.iter().map(move |shape| (*span, shape)))
         {
-            self.known(&shape.left, written.span, phases);
+            self.known(&shape.left, span, phases);
             if let Right::Times(_, term) = &shape.right {
-                self.known(term, written.span, phases);
+                self.known(term, span, phases);
             }
         }
         let words =

@@ -1,19 +1,21 @@
 //! `punctual explain`: the delays of a bundle's worst samples.
 
 use super::answer;
-use super::bundle::{CycleArgs, cycles_of, open, open_with, or_newest, show_options_of};
+use super::bundle::{
+    CycleArgs, cycles_of, open, open_with, or_newest, show_options, show_options_of,
+};
 use crate::exit::{Ending, Exit, Failure, Outputs};
 use crate::output;
 use punctual_bundle::exact::{EXACT_MEMBER, ExactDocument};
 use punctual_bundle::{Bundle, RanUnder};
-use punctual_core::Nanos;
+use punctual_core::{CallPath, Nanos};
 use punctual_explain::Explanations;
 use punctual_report::export::{self, ExportError};
 use punctual_report::remedies::Rules;
 use punctual_report::terminal;
 use punctual_session::explanation::{self, TraceInstant, Wanted};
 use punctual_session::messages::shown;
-use punctual_session::traces::Converted;
+use punctual_session::traces::{self, Converted};
 use punctual_study::exact::{self, HowMuch};
 use punctual_study::exact_difference;
 use std::path::{Path, PathBuf};
@@ -35,7 +37,8 @@ use std::path::{Path, PathBuf};
                         'request->reply' --worst 3\n  punctual explain BUNDLE --perfetto \
                         worst.pftrace\n  punctual explain BUNDLE --exact --folded \
                         worst.folded --perfetto worst.pftrace\n  punctual explain BUNDLE --exact \
-                        --against 6.12-rt\n  punctual explain trace.dat --thread servo \
+                        --against 6.12-rt\n  punctual explain BUNDLE --path read\n  punctual \
+                        explain trace.dat --thread servo \
                         --deadline 1ms\n\nExit codes: 0 done; 1 no cycles were found in a trace; \
                         2 the bundle has no events that explain samples; with --require also 3 a \
                         requirement was not met; 4 it could not be decided, or the parts of a \
@@ -75,6 +78,11 @@ pub struct ExplainArgs {
     /// is kept as BUNDLE-on-KERNEL)
     #[arg(long, value_name = "OTHER", requires = "exact")]
     against: Option<String>,
+    /// Show the functions of one system call as a tree with times, from the program's wrapper to
+    /// the return: of a run in virtual time by every instruction (it is replayed unless it was), or
+    /// the median of the calls in another tool's trace of function_graph
+    #[arg(long, value_name = "CALL", conflicts_with_all = CONFLICTS_OF_PATH)]
+    path: Option<String>,
     /// Also show the source lines at which the program was delayed, by the stacks that `attach`
     /// kept; with --exact those of all code that has debug information: programs compiled with -g,
     /// and the kernel where Debian's linux-image-RELEASE-dbg is installed
@@ -97,12 +105,17 @@ pub struct ExplainArgs {
 /// Options that a replay ignores.
 const CONFLICTS_OF_EXACT: [&str; 7] =
     ["series", "pair", "at", "min_latency", "thread", "deadline", "require"];
+const CONFLICTS_OF_PATH: [&str; 8] =
+    ["series", "pair", "at", "min_latency", "against", "lines", "folded", "perfetto"];
 /// Samples of each series shown one by one by default; the culprits are those of all samples.
 const SHOWN_BY_DEFAULT: usize = 5;
 
 /// Opens the bundle, explains its worst samples and prints the result.
 pub fn run(args: ExplainArgs) -> Ending {
     let named = or_newest(args.bundle.iter().cloned().collect())?;
+    if let Some(call) = &args.path {
+        return path(&args, &named[0], call);
+    }
     let (bundle, converted) = open_with(&named[0], &args.cycles)?;
     if args.exact {
         return exactly(&args, &bundle);
@@ -288,6 +301,33 @@ fn exactly(args: &ExplainArgs, bundle: &Bundle) -> Ending {
     outputs.add(match args.json {
         true => output::print_figures(&document, bundle.timebase()),
         false => output::print(&terminal::exact(&document, shown, &show_options_of(bundle))),
+    });
+    outputs.end(Exit::Done)
+}
+
+/// The functions of one system call.
+fn path(args: &ExplainArgs, place: &Path, call: &str) -> Ending {
+    let found = match traces::is_trace(place) {
+        true => CallPath::median(traces::call_paths(place, call)?),
+        false => {
+            let wanted = HowMuch { worst: args.worst.unwrap_or(exact::WORST), lines: false };
+            let (bundle, messages) = (open(place)?, output::messages(args.json));
+            exact_difference::known(&bundle, wanted, messages)?.call_path(call)
+        }
+    };
+    let found = found.ok_or_else(|| {
+        Failure::refused(format!(
+            "{} shows no call of {} from its begin to its end\nhelp: measure it in virtual time: \
+             `punctual measure syscall -s call=read -s period=1ms --target vm:6.12`; or record the \
+             tracer function_graph of a task that makes it",
+            shown(place),
+            shown(Path::new(call))
+        ))
+    })?;
+    let mut outputs = Outputs::default();
+    outputs.add(match args.json {
+        true => output::print_json(&found),
+        false => output::print(&terminal::call_path(&found, &show_options())),
     });
     outputs.end(Exit::Done)
 }

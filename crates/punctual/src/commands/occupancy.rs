@@ -3,16 +3,19 @@
 use super::bundle::{open, show_options_of};
 use crate::exit::{Ending, Exit, Failure};
 use crate::output;
+use punctual_bundle::Bundle;
 use punctual_core::event::Group;
+use punctual_explain::allocator::allocator_use;
 use punctual_report::terminal;
-use punctual_session::playback;
+use punctual_session::playback::{self, OpenedRecording};
 use std::path::PathBuf;
 
 /// Show CPU usage during a recording, and what waiting threads waited for
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  punctual occupancy BUNDLE\n  punctual occupancy BUNDLE \
-                        --threads\n  punctual occupancy BUNDLE --json | jq '.processes[] | \
-                        {name, running, ready}'")]
+                        --threads\n  punctual occupancy BUNDLE --memory\n  \
+                        punctual occupancy BUNDLE --json | jq '.processes[] | {name, \
+                        running, ready}'")]
 pub struct OccupancyArgs {
     /// The bundle
     #[arg(value_name = "BUNDLE")]
@@ -20,7 +23,12 @@ pub struct OccupancyArgs {
     /// Show threads instead of processes
     #[arg(long)]
     threads: bool,
-    /// Print JSON in the format punctual-occupancy/2 (docs/reference/pairs.md)
+    /// Show instead what the kernel's allocators gave for what was asked, and how often a freed
+    /// object was given again: of a recording, or a trace, with the events kmalloc and page
+    #[arg(long, conflicts_with = "threads")]
+    memory: bool,
+    /// Print JSON in the format punctual-occupancy/2, with --memory punctual-allocator/1
+    /// (docs/reference/pairs.md)
     #[arg(long)]
     json: bool,
 }
@@ -29,6 +37,9 @@ pub struct OccupancyArgs {
 pub fn run(args: OccupancyArgs) -> Ending {
     let bundle = open(&args.bundle)?;
     let opened = playback::required(&bundle)?;
+    if args.memory {
+        return memory(&bundle, &opened, args.json);
+    }
     if !opened.recorded.covers(Group::Sched) {
         let message = "context switches were not recorded, so CPU usage is unknown: record with \
                        `--events sched`";
@@ -39,6 +50,21 @@ pub fn run(args: OccupancyArgs) -> Ending {
         output::print_figures(&document, bundle.timebase())?;
     } else {
         output::print(&terminal::occupancy(&document, args.threads, &show_options_of(&bundle)))?;
+    }
+    Ok(Exit::Done)
+}
+
+/// The allocators of a recording.
+fn memory(bundle: &Bundle, opened: &OpenedRecording<'_>, json: bool) -> Ending {
+    if ![Group::Kmalloc, Group::Page].iter().any(|group| opened.recorded.covers(*group)) {
+        let message = "requests to the kernel's allocators were not recorded: record with \
+                       `--events kmalloc,page`";
+        return Err(Failure::refused(message));
+    }
+    let of = allocator_use(opened.events());
+    match json {
+        true => output::print_json(&of)?,
+        false => output::print(&terminal::allocator(&of, &show_options_of(bundle)))?,
     }
     Ok(Exit::Done)
 }

@@ -27,7 +27,8 @@ const READ: [&str; 10] = [
     "convert",
 ];
 /// Options that need a guest, or tables of many runs.
-const NEED_MORE: [&str; 4] = ["--exact", "--tables", "parquet-tables", "--lines"];
+const NEED_MORE: [&str; 6] =
+    ["--path", "--memory", "--exact", "--tables", "parquet-tables", "--lines"];
 /// Options that no test runs, with reasons.
 const LEFT_OUT: [(&str, &str); 2] = [
     ("--against", "a search of two kernels takes hours; how they are compared is tested"),

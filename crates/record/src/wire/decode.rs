@@ -304,12 +304,22 @@ fn what(kind: u8, payload: &[u8]) -> Result<Option<EventKind>, WireProblem> {
         wire::RECLAIM_END => EventKind::ReclaimEnd { reclaimed: address()? },
         wire::KMALLOC => {
             let r = read!(Kmalloc, payload);
-            EventKind::Kmalloc { requested: r.requested, allocated: r.allocated }
+            EventKind::Kmalloc { requested: r.requested, allocated: r.allocated, object: 0 }
         }
         wire::CACHE_ALLOC => {
             let r = read!(Kmalloc, payload);
-            EventKind::CacheAlloc { requested: r.requested, allocated: r.allocated }
+            EventKind::CacheAlloc { requested: r.requested, allocated: r.allocated, object: 0 }
         }
+        wire::KMALLOC_OBJECT => {
+            let wire::Object { requested, allocated, object } = read!(Object, payload);
+            EventKind::Kmalloc { requested, allocated, object }
+        }
+        wire::CACHE_ALLOC_OBJECT => {
+            let wire::Object { requested, allocated, object } = read!(Object, payload);
+            EventKind::CacheAlloc { requested, allocated, object }
+        }
+        wire::KFREE => EventKind::Kfree { object: address()? },
+        wire::CACHE_FREE => EventKind::CacheFree { object: address()? },
         wire::BLOCK_ISSUE => {
             let r = read!(Block, payload);
             EventKind::BlockIssue {

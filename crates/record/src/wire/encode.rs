@@ -101,8 +101,12 @@ fn fill(what: &EventKind, payload: &mut [u8; PAYLOAD]) -> (u64, usize) {
             put!(PAGE_ALLOC, PageAlloc { page, order: order.into(), spare: 0 }),
         ReclaimBegin { order } => put!(RECLAIM_BEGIN, Number { number: order.into(), spare: 0 }),
         ReclaimEnd { reclaimed } => put!(RECLAIM_END, Address { address: reclaimed }),
-        Kmalloc { requested, allocated } => put!(KMALLOC, Kmalloc { requested, allocated }),
-        CacheAlloc { requested, allocated } => put!(CACHE_ALLOC, Kmalloc { requested, allocated }),
+        Kmalloc { requested, allocated, object } =>
+            put!(KMALLOC_OBJECT, Object { requested, allocated, object }),
+        CacheAlloc { requested, allocated, object } =>
+            put!(CACHE_ALLOC_OBJECT, Object { requested, allocated, object }),
+        Kfree { object } => put!(KFREE, Address { address: object }),
+        CacheFree { object } => put!(CACHE_FREE, Address { address: object }),
         BlockIssue { device, sector, bytes, write } =>
             put!(BLOCK_ISSUE, Block { sector, device, bytes, value: write.into(), spare: 0 }),
         BlockComplete { device, sector, bytes, error } =>

@@ -372,10 +372,12 @@ fn memory<'a>(marks: &Marks<'a>, event: &Event, out: &mut Vec<Mark<'a>>) {
         EventKind::PageAlloc { order, .. } => {
             ("page allocated", vec![("order", Number(order.into()))])
         }
-        EventKind::Kmalloc { requested, allocated } => ("kmalloc", sizes(requested, allocated)),
-        EventKind::CacheAlloc { requested, allocated } => {
+        EventKind::Kmalloc { requested, allocated, .. } => ("kmalloc", sizes(requested, allocated)),
+        EventKind::CacheAlloc { requested, allocated, .. } => {
             ("slab allocation", sizes(requested, allocated))
         }
+        EventKind::Kfree { object } => ("kfree", vec![("object", Address(object))]),
+        EventKind::CacheFree { object } => ("slab free", vec![("object", Address(object))]),
         EventKind::Tracepoint { tracepoint, record } => {
             let format = marks.names.tracepoints.get(tracepoint.0 as usize);
             let fields = format.map(|format| ("fields", Text(format.describe(&record).into())));

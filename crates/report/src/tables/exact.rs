@@ -46,6 +46,33 @@ pub fn parts(document: &ExactDocument, sample: &ExplainedExactSample) -> Table {
     table
 }
 
+/// T1 to T4 of the response to an interrupt, of the worst samples and the ordinary one.
+pub fn response(document: &ExactDocument, samples: usize) -> Option<Table> {
+    let parts = ["T1 controller", "T2 masked", "T3 entry", "T4 system"];
+    let meanings = [
+        "from the release until the interrupt is pending: timer and controller",
+        "interrupts are disabled until it is accepted",
+        "from its acceptance to the first instruction of its handler",
+        "from there to the first instruction of the thread",
+    ];
+    let columns = parts
+        .iter()
+        .zip(meanings)
+        .map(|(part, meaning)| Column::figures(*part, 0).meaning(meaning));
+    let columns = std::iter::once(Column::text("sample", 0)).chain(columns);
+    let columns = columns.chain([Column::figures("all", 0)]).collect();
+    let worst = document.worst.iter().take(samples).enumerate();
+    let worst = worst.map(|(place, sample)| (format!("{}.", place + 1), sample));
+    let ordinary = document.ordinary.iter().map(|sample| ("ordinary".to_owned(), sample));
+    let row = |(name, sample): (String, &ExplainedExactSample)| {
+        let all = sample.response?.into_iter().chain([sample.instructions]);
+        let all = all.map(|instructions| in_micros(document.ns_per_instruction, instructions));
+        Some(std::iter::once(Cell::text(name)).chain(all).collect())
+    };
+    let title = "response to the interrupt, virtual µs";
+    Table::new(title, columns).rows(worst.chain(ordinary).filter_map(row)).unless_empty()
+}
+
 /// Instructions here and there, and the difference. A path without the item has none.
 fn here_and_there(here: u64, there: u64) -> [Cell; 3] {
     let of = |instructions| match instructions {

@@ -7,7 +7,7 @@ use crate::format;
 use crate::sentence::exact as words;
 use crate::tables::exact as tables;
 use punctual_bundle::exact::{ExactDocument, ExplainedExactSample};
-use punctual_core::Nanos;
+use punctual_core::{CallPath, Nanos};
 
 /// Functions shown that take more instructions in a sample.
 const ROWS: usize = 8;
@@ -39,6 +39,9 @@ pub fn exact(document: &ExactDocument, samples: usize, options: &ShowOptions) ->
         ));
         table::body(&mut out, &tables::parts(document, ordinary));
     }
+    if let Some(response) = tables::response(document, samples) {
+        table::section(&mut out, &response);
+    }
     if let Some(difference) = &document.difference {
         out.heading(&words::against(difference));
         for pair in &difference.pairs {
@@ -54,6 +57,13 @@ pub fn exact(document: &ExactDocument, samples: usize, options: &ShowOptions) ->
     if !document.findings.is_empty() {
         super::findings::write(&mut out, &document.findings);
     }
+    out.finish()
+}
+
+/// The tree of one system call.
+pub fn call_path(path: &CallPath, options: &ShowOptions) -> String {
+    let mut out = TextPage::new(options);
+    table::section(&mut out, &crate::tables::call_path::call_path(path));
     out.finish()
 }
 

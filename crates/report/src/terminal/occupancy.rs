@@ -4,7 +4,14 @@ use super::ShowOptions;
 use super::paint::{TextPage, Tone};
 use super::table;
 use crate::tables::occupancy::{OccupancyRows, contradictions, cpus, interrupts, tasks};
-use punctual_bundle::intervals::OccupancyDocument;
+use punctual_bundle::intervals::{AllocatorUse, OccupancyDocument};
+
+/// Requests to the kernel's allocators.
+pub fn allocator(of: &AllocatorUse, options: &ShowOptions) -> String {
+    let mut out = TextPage::new(options);
+    crate::tables::allocator::allocator(of).iter().for_each(|of| table::section(&mut out, of));
+    out.finish()
+}
 
 /// The whole page; `threads` shows every thread instead of their processes.
 pub fn occupancy(document: &OccupancyDocument, threads: bool, options: &ShowOptions) -> String {

@@ -5,7 +5,7 @@ use crate::cycles::CycleOptions;
 use crate::exit::Failure;
 use crate::messages::shown;
 use punctual_bundle::import::Tool;
-use punctual_core::Event;
+use punctual_core::{CallPath, Event};
 use punctual_traces::{ReadAt, Trace, TraceError};
 use std::fs::File;
 use std::io::Read;
@@ -19,18 +19,7 @@ pub fn import(
     name: Option<String>,
     cycles: CycleOptions,
 ) -> Result<Converted, Failure> {
-    let cannot = |why: TraceError| {
-        let tool = matches!(why, TraceError::Unrecognized { .. }).then(|| tool_of(path)).flatten();
-        let figures = tool.map_or(String::new(), |tool| {
-            let (tool, file) = (tool.name(), shown(path));
-            format!("\nhelp: it holds figures of {tool}: `punctual import {file}` reads them")
-        });
-        Failure::refused(format!("{}: {why}{figures}", shown(path)))
-    };
-    let mut trace = match metadata(path) {
-        Some(metadata) => open_ctf(&metadata).map_err(cannot)?,
-        None => Trace::open(file(path)?).map_err(cannot)?,
-    };
+    let mut trace = open(path)?;
     let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
     let name = name.or(stem.filter(|stem| stem != "-")).unwrap_or_else(|| "trace".to_owned());
     let origin = format!("import: {}", trace.format().word());
@@ -41,6 +30,34 @@ pub fn import(
         converted.none = Some(format!("{why}\nhelp: `punctual import {file}` reads the figures"));
     }
     Ok(converted)
+}
+
+/// Opens a trace, which is recognised by content; `-` is standard input.
+fn open(path: &Path) -> Result<Trace, Failure> {
+    let cannot = |why: TraceError| {
+        let tool = matches!(why, TraceError::Unrecognized { .. }).then(|| tool_of(path)).flatten();
+        let figures = tool.map_or(String::new(), |tool| {
+            let (tool, file) = (tool.name(), shown(path));
+            format!("\nhelp: it holds figures of {tool}: `punctual import {file}` reads them")
+        });
+        Failure::refused(format!("{}: {why}{figures}", shown(path)))
+    };
+    match metadata(path) {
+        Some(metadata) => open_ctf(&metadata).map_err(cannot),
+        None => Trace::open(file(path)?).map_err(cannot),
+    }
+}
+
+/// The system calls of this name whose functions a trace of function_graph shows.
+///
+/// # Errors
+/// It is no trace, or its end cannot be read.
+pub fn call_paths(path: &Path, call: &str) -> Result<Vec<CallPath>, Failure> {
+    let mut trace = open(path)?;
+    let unreadable = |why| Failure::refused(format!("{}: {why}", shown(path)));
+    trace.by_ref().try_for_each(|event| event.map(drop)).map_err(unreadable)?;
+    let call = call.replace('-', "_");
+    Ok(trace.call_paths().iter().filter(|path| path.call == call).cloned().collect())
 }
 
 /// Whether a file is figures that look like a trace.

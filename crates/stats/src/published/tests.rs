@@ -120,6 +120,16 @@ fn what_the_samples_of_a_run_do_not_show_is_open() {
     assert_eq!(decided(600, "a: p50 < b: p50").reproduced, Some(true));
     assert_eq!(decided(600, "a: p50 > b: p50").reproduced, Some(false));
     assert_eq!(decided(300, "a: p50 ~ b: p50").reproduced, Some(true), "no order is stated");
+    // An order is what its pairs are; the figures are of the pair that decides.
+    let order = |text: &str| {
+        let of = decided(600, text);
+        (of.reproduced, of.compared.unwrap().right.round())
+    };
+    assert_eq!(order("a: p50 < b: p50 < b: max"), (Some(true), 10_590.0));
+    assert_eq!(order("a: p50 < b: p50 < a: max < a: p50").0, Some(false));
+    assert_eq!(order("a: max < b: max < a: p50 < b: p50").0, Some(false));
+    let open = decided(300, "a: min < a: p50 < b: p50 < b: max");
+    assert_eq!((open.reproduced, open.compared.unwrap().interval.is_some()), (None, true));
     // The standard error of the mean is 2,887 / √1,000 = 91 ns.
     assert_eq!(decided(200, "a: mean < b: mean").reproduced, None);
     assert_eq!(decided(300, "a: mean < b: mean").reproduced, Some(true));

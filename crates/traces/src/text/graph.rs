@@ -23,6 +23,16 @@ pub(super) fn take(text: &[u8], decoder: &mut Decoder) -> bool {
     true
 }
 
+/// Takes a record as `trace-cmd report` prints it, after `funcgraph_entry:` or `funcgraph_exit:`.
+pub(super) fn take_report(rest: &[u8], head: Head, comm: &[u8], decoder: &mut Decoder) {
+    let line = format!("{}) {}", head.cpu, String::from_utf8_lossy(rest));
+    let comm = String::from_utf8_lossy(comm);
+    let task = head.tid.map(|tid| (&*comm, tid.0));
+    if let Some(line) = parse(&line) {
+        decoder.graph.take(&GraphLine { at: Some(head.at), task, ..line });
+    }
+}
+
 /// ` 0)   1.382 us    |          __might_sleep();`
 fn parse(text: &str) -> Option<GraphLine<'_>> {
     let (mut at, mut cpu, mut task, mut took) = (None, None, None, None);
@@ -42,7 +52,12 @@ fn parse(text: &str) -> Option<GraphLine<'_>> {
             }
             (None, None) => {
                 let relative = column.strip_suffix("us").map(|us| decimal(us.trim_end(), 1_000));
-                at = Some(relative.unwrap_or_else(|| decimal(column, 1_000_000_000))?);
+                // Clocks other than those of seconds are printed as they are.
+                let absolute = || match column.contains('.') {
+                    true => decimal(column, 1_000_000_000),
+                    false => column.parse().ok(),
+                };
+                at = Some(relative.unwrap_or_else(absolute)?);
                 continue;
             }
             _ => column,
@@ -127,6 +142,8 @@ mod tests {
         let switch = line(" 2)  migration/2-9   =>   a-b-7 ");
         assert_eq!((switch.task, switch.what), (Some(("a-b", 7)), GraphCall::Switch));
         assert_eq!(of(" 0)               |  /* sched_switch: a */").2, GraphCall::Other);
+        let counted = "111735834156572 |   0)               |    __x64_sys_fcntl() {";
+        assert_eq!(line(counted).at, Some(111_735_834_156_572));
         for other in ["", "x | y", "| | |", " 0) a", ")(|"] {
             assert_eq!(parse(other), None, "{other}");
         }
@@ -150,6 +167,54 @@ mod tests {
         let longest = moments.iter().max_by_key(|moment| moment.span()).expect("one");
         assert_eq!((longest.span(), longest.tid), (Nanos(895_000), Tid(9)));
         assert!(longest.words.starts_with("isolate ‹ shrink,"), "{}", longest.words);
+    }
+
+    #[test]
+    fn a_system_call_is_a_tree_from_its_begin_to_its_end() {
+        let lines = [
+            " 0)   cat-9     |   0.100 us    |        vfs_read();",
+            " 0)   cat-9     |   9.000 us    |  }",
+            " 0)   cat-9     |               |  do_syscall_64() {",
+            " 0)   cat-9     |               |    __x64_sys_read() {",
+            " 0)   cat-9     |               |      ksys_read() {",
+            " 0)   cat-9     |   0.100 us    |        fdget_pos();",
+            " 0)   cat-9     |   0.700 us    |        vfs_read();",
+            " 0)   cat-9     |   1.000 us    |      }",
+            " 0)   cat-9     |   1.500 us    |    }",
+            " 0)   cat-9     |   0.200 us    |    syscall_exit_to_user_mode();",
+            " 0)   cat-9     |   2.000 us    |  }",
+            // Another task comes before its end.
+            " 0)   cat-9     |               |  __x64_sys_read() {",
+            " 0)   sh-7      |   0.100 us    |    vfs_read();",
+            " 0)   sh-7      |   2.000 us    |  }",
+        ];
+        let report = |line: &str, decoder: &mut Decoder| {
+            let rest = line.split_once('|').map_or("", |(_, rest)| rest);
+            let tid = Some(Tid(if line.contains("sh-7") { 7 } else { 9 }));
+            let head = Head { at: 5, cpu: 0, tid, context: None, site: 0 };
+            take_report(rest.as_bytes(), head, b"cat", decoder);
+        };
+        let (mut tracefs, mut trace_cmd) = (Decoder::default(), Decoder::default());
+        for line in lines {
+            assert!(take(line.as_bytes(), &mut tracefs));
+            report(line, &mut trace_cmd);
+        }
+        assert_eq!(tracefs.graph.paths, trace_cmd.graph.paths);
+        let [path] = &tracefs.graph.paths[..] else { panic!("{:?}", tracefs.graph.paths) };
+        let shown = path.functions.iter().map(|of| {
+            let stage = of.stage.map_or("", |stage| stage.word());
+            format!("{}{} {stage} {}/{}", of.depth, of.function, of.ns, of.own_ns)
+        });
+        let expected = [
+            "0do_syscall_64 dispatcher 2000/300",
+            "1__x64_sys_read call 1500/500",
+            "2ksys_read call 1000/200",
+            "3fdget_pos  100/100",
+            "3vfs_read VFS 700/700",
+            "1syscall_exit_to_user_mode return 200/200",
+        ];
+        assert!(shown.eq(expected), "{path:#?}");
+        assert_eq!((path.call.as_str(), path.calls), ("read", 1));
     }
 
     proptest! {

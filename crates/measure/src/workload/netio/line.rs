@@ -1,12 +1,14 @@
 //! The connection: a server in its own thread that answers each request with a message, and the
 //! client's end of it.
 
+use super::route::{self, Route};
 use punctual_core::{Cell, Column, Policy, Priority, Table};
 use punctual_plan::kinds::{NetioPlan, RequestAt, Transport};
+use punctual_record::network::{NetworkShares, NetworkTime};
 use punctual_sys::attributes::{self, Scheduling};
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
@@ -41,6 +43,8 @@ pub struct NetworkLine {
     pub received: u64,
     pub number: u64,
     addresses: [String; 2],
+    route: Option<Route>,
+    pub shares: Option<NetworkShares>,
     ended: Arc<AtomicBool>,
     /// Whether the server has SCHED_FIFO.
     is_real_time: Arc<AtomicBool>,
@@ -59,46 +63,42 @@ pub enum NoMessage {
 impl NetworkLine {
     /// Starts the server and connects to it. The error names the cause.
     pub fn open(plan: &NetioPlan) -> Result<NetworkLine, String> {
-        let (ours, theirs, addresses) = match plan.transport {
-            Transport::Tcp => tcp(plan.port)?,
-            Transport::Udp => udp(plan.port)?,
-            Transport::Unix => {
-                let describe = |why| format!("a pair of Unix sockets: {why}");
-                let (ours, theirs) = UnixStream::pair().map_err(describe)?;
-                ours.set_read_timeout(Some(TIMEOUT)).map_err(describe)?;
-                (ours.into(), theirs.into(), ["unnamed".to_owned(), "unnamed".to_owned()])
-            }
-        };
+        // A thread of its own: making a socket in a network namespace means to be in it.
+        let opened = std::thread::scope(|scope| scope.spawn(|| opened(plan)).join());
+        let Opened { ours, theirs, addresses, route, shares } =
+            opened.map_err(|_| "the connection was not made".to_owned())??;
         let (is_tcp, is_stream) =
             (plan.transport == Transport::Tcp, plan.transport != Transport::Udp);
         let ended = Arc::new(AtomicBool::new(false));
-        let server = NetworkServer {
+        let server = theirs.map(|theirs| NetworkServer {
             file: File::from(theirs),
             is_stream,
             answer: pattern(plan.message.get() as usize),
             ended: Arc::clone(&ended),
-        };
+        });
         let is_real_time = Arc::new(AtomicBool::new(false));
         let (has_begun, ahead) = (Arc::clone(&is_real_time), plan.request == RequestAt::Last);
-        let body = move || {
-            let set = |policy, priority| {
-                attributes::set_scheduling(0, &Scheduling::new(policy, priority)).is_ok()
-            };
-            // A message requested ahead must be ready, whatever else runs: above all time-sharing
-            // tasks, below all real-time tasks.
-            if ahead && set(Policy::Fifo, Priority::new(1)) {
-                has_begun.store(true, Ordering::Release);
-            } else {
-                // It may have the caller's real-time policy; giving that up needs no permission.
-                set(Policy::Other, None);
+        let body = |server: NetworkServer| {
+            move || {
+                let set = |policy, priority| {
+                    attributes::set_scheduling(0, &Scheduling::new(policy, priority)).is_ok()
+                };
+                // A message requested ahead must be ready, whatever else runs: above all
+                // time-sharing tasks, below all real-time tasks.
+                if ahead && set(Policy::Fifo, Priority::new(1)) {
+                    has_begun.store(true, Ordering::Release);
+                } else {
+                    // It may have the caller's real-time policy; giving that up needs no right.
+                    set(Policy::Other, None);
+                }
+                server.serve()
             }
-            server.serve()
         };
-        let server = Builder::new()
-            .name("server".into())
-            .spawn(body)
+        let server = server
+            .map(|server| Builder::new().name("server".into()).spawn(body(server)))
+            .transpose()
             .map_err(|why| format!("no server thread: {why}"))?;
-        let (file, server) = (File::from(ours), Some(server));
+        let file = File::from(ours);
         Ok(NetworkLine {
             file,
             is_tcp,
@@ -108,6 +108,8 @@ impl NetworkLine {
             received: 0,
             number: 0,
             addresses,
+            route,
+            shares,
             ended,
             is_real_time,
             server,
@@ -192,6 +194,29 @@ impl NetworkLine {
             .map(|received| TcpCounts { received })
     }
 
+    /// Frames of a veth pair so far: those of which `shares` know, and as both devices count them.
+    pub(crate) fn frames(&self) -> Option<(u64, Result<u64, String>)> {
+        let (shares, route) = (self.shares.as_ref()?, self.route.as_ref()?);
+        let seen = || shares.until(0).frames;
+        let counted = || {
+            let mut before = seen();
+            loop {
+                let counted = route.frames()?.map_err(|why| format!("/proc/net/dev: {why}"));
+                // None was sent between the two.
+                if std::mem::replace(&mut before, seen()) == before {
+                    return Some((before, counted));
+                }
+            }
+        };
+        std::thread::scope(|scope| scope.spawn(counted).join()).ok().flatten()
+    }
+
+    /// The network's time on all CPUs so far.
+    #[inline(always)]
+    pub(crate) fn taken(&self, now: i64) -> Option<NetworkTime> {
+        self.shares.as_ref().map(|shares| shares.until(now))
+    }
+
     pub fn table(&self, plan: &NetioPlan) -> Table {
         let transport = match plan.transport {
             Transport::Tcp => "TCP",
@@ -199,19 +224,22 @@ impl NetworkLine {
             Transport::Unix => "Unix stream socket",
         };
         let [ours, theirs] = self.addresses.clone();
-        let row: Vec<Cell> =
-            vec![transport.into(), ours.into(), theirs.into(), plan.message.get().into()];
-        let columns = [("transport", ""), ("task", ""), ("server", ""), ("message", "bytes")];
+        let by = if self.route.is_some() { &plan.interface } else { "" };
+        let bytes = plan.message.get().into();
+        let row: Vec<Cell> = vec![transport.into(), ours.into(), theirs.into(), by.into(), bytes];
+        let columns = ["transport", "task", "server", "interface"].map(|name| (name, ""));
+        let columns = columns.into_iter().chain([("message", "bytes")]);
         Table {
             name: "connection".to_owned(),
             title: format!(
-                "The connection; the server is a thread of punctual, with {}",
-                match self.is_real_time.load(Ordering::Acquire) {
-                    true => "SCHED_FIFO 1",
-                    false => "time-sharing scheduling",
+                "The connection; the server is {}",
+                match (&self.server, self.is_real_time.load(Ordering::Acquire)) {
+                    (None, _) => "another program",
+                    (Some(_), true) => "a thread of punctual, with SCHED_FIFO 1",
+                    (Some(_), false) => "a thread of punctual, with time-sharing scheduling",
                 }
             ),
-            columns: columns.map(|(name, unit)| Column::new(name, unit)).into(),
+            columns: columns.map(|(name, unit)| Column::new(name, unit)).collect(),
             rows: vec![row],
         }
     }
@@ -230,14 +258,72 @@ impl Drop for NetworkLine {
     }
 }
 
-type Ends = (OwnedFd, OwnedFd, [String; 2]);
+/// Both ends; there is no server's end if the server is another program.
+struct Opened {
+    ours: OwnedFd,
+    theirs: Option<OwnedFd>,
+    addresses: [String; 2],
+    route: Option<Route>,
+    shares: Option<NetworkShares>,
+}
 
-fn local(port: u16) -> SocketAddr {
-    SocketAddr::from((Ipv4Addr::LOCALHOST, port))
+fn opened(plan: &NetioPlan) -> Result<Opened, String> {
+    if plan.transport == Transport::Unix {
+        let describe = |why| format!("a pair of Unix sockets: {why}");
+        let (ours, theirs) = UnixStream::pair().map_err(describe)?;
+        ours.set_read_timeout(Some(TIMEOUT)).map_err(describe)?;
+        let addresses = ["unnamed".to_owned(), "unnamed".to_owned()];
+        let (ours, theirs) = (ours.into(), Some(theirs.into()));
+        return Ok(Opened { ours, theirs, addresses, route: None, shares: None });
+    }
+    let route = Route::of(plan)?;
+    let (ours, theirs, addresses) = match (plan.is_elsewhere(), plan.transport) {
+        (true, _) => elsewhere(plan)?,
+        (_, Transport::Tcp) => tcp(plan.port, &route)?,
+        _ => udp(plan.port, &route)?,
+    };
+    let shares = plan.shares.then(|| {
+        let ends = route.ends().map_err(|why| format!("{}: {why}", plan.interface))?;
+        NetworkShares::start(ends).map_err(|why| format!("`shares`: {why}"))
+    });
+    Ok(Opened { ours, theirs, addresses, shares: shares.transpose()?, route: Some(route) })
+}
+
+type Ends = (OwnedFd, Option<OwnedFd>, [String; 2]);
+
+/// A connection with a server that punctual did not start, by a named interface alone.
+fn elsewhere(plan: &NetioPlan) -> Result<Ends, String> {
+    let server = plan.server.as_deref().unwrap_or_default();
+    let describe = |why: io::Error| {
+        let help = match why.raw_os_error() {
+            Some(libc::ENODEV) => ": there is no such interface (ip link)",
+            Some(libc::EPERM) => ": kernels before 5.7 need CAP_NET_RAW to choose an interface",
+            Some(libc::EINPROGRESS | libc::EAGAIN) => ": no answer within 5 s",
+            _ => "",
+        };
+        format!("server {server} by {}: {why}{help}", plan.interface)
+    };
+    let to = server.parse().map_err(|_| describe(ErrorKind::InvalidInput.into()))?;
+    let is_tcp = plan.transport == Transport::Tcp;
+    let kind = if is_tcp { libc::SOCK_STREAM } else { libc::SOCK_DGRAM };
+    let ours = route::connected(kind, &plan.interface, to).map_err(describe)?;
+    let (ours, address) = if is_tcp {
+        let ours = TcpStream::from(ours);
+        ours.set_nodelay(true).map_err(describe)?;
+        ours.set_read_timeout(Some(TIMEOUT)).map_err(describe)?;
+        let address = ours.local_addr().map_err(describe)?;
+        (ours.into(), address)
+    } else {
+        let ours = UdpSocket::from(ours);
+        ours.set_read_timeout(Some(TIMEOUT)).map_err(describe)?;
+        let address = ours.local_addr().map_err(describe)?;
+        (ours.into(), address)
+    };
+    Ok((ours, None, [address.to_string(), server.to_owned()]))
 }
 
 /// Why a port is unavailable, and the remedy.
-fn no_port(port: u16, what: &str, why: &io::Error) -> String {
+fn no_port(port: u16, what: &str, route: &Route, why: &io::Error) -> String {
     let help = match why.kind() {
         ErrorKind::AddrInUse => {
             ": another program uses it: choose another `port`, or 0 for a free one"
@@ -248,13 +334,15 @@ fn no_port(port: u16, what: &str, why: &io::Error) -> String {
         ErrorKind::AddrNotAvailable => ": is the loopback device up (ip link set lo up)?",
         _ => "",
     };
-    format!("{what} port {port} of 127.0.0.1: {why}{help}")
+    format!("{what} port {port} of {}: {why}{help}", route.server)
 }
 
-fn tcp(port: u16) -> Result<Ends, String> {
-    let describe = |why: io::Error| no_port(port, "TCP", &why);
-    let listener = TcpListener::bind(local(port)).map_err(describe)?;
+fn tcp(port: u16, route: &Route) -> Result<Ends, String> {
+    let describe = |why: io::Error| no_port(port, "TCP", route, &why);
+    route.enter(1).map_err(describe)?;
+    let listener = TcpListener::bind((route.server, port)).map_err(describe)?;
     let address = listener.local_addr().map_err(describe)?;
+    route.enter(0).map_err(describe)?;
     let ours = TcpStream::connect(address).map_err(describe)?;
     let our_address = ours.local_addr().map_err(describe)?;
     // Another local program may have connected first.
@@ -268,15 +356,15 @@ fn tcp(port: u16) -> Result<Ends, String> {
         end.set_nodelay(true).map_err(describe)?;
     }
     ours.set_read_timeout(Some(TIMEOUT)).map_err(describe)?;
-    Ok((ours.into(), theirs.into(), [our_address.to_string(), address.to_string()]))
+    Ok((ours.into(), Some(theirs.into()), [our_address.to_string(), address.to_string()]))
 }
 
-fn udp(port: u16) -> Result<Ends, String> {
-    let describe = |why: io::Error| no_port(port, "UDP", &why);
-    let (ours, theirs) = (
-        UdpSocket::bind(local(0)).map_err(describe)?,
-        UdpSocket::bind(local(port)).map_err(describe)?,
-    );
+fn udp(port: u16, route: &Route) -> Result<Ends, String> {
+    let describe = |why: io::Error| no_port(port, "UDP", route, &why);
+    route.enter(1).map_err(describe)?;
+    let theirs = UdpSocket::bind((route.server, port)).map_err(describe)?;
+    route.enter(0).map_err(describe)?;
+    let ours = UdpSocket::bind((route.task, 0)).map_err(describe)?;
     let (our_address, address) =
         (ours.local_addr().map_err(describe)?, theirs.local_addr().map_err(describe)?);
     // From then on each end accepts only datagrams of the other.
@@ -284,7 +372,7 @@ fn udp(port: u16) -> Result<Ends, String> {
     theirs.connect(our_address).map_err(describe)?;
     ours.set_read_timeout(Some(TIMEOUT)).map_err(describe)?;
     theirs.set_read_timeout(Some(POLL_INTERVAL)).map_err(describe)?;
-    Ok((ours.into(), theirs.into(), [our_address.to_string(), address.to_string()]))
+    Ok((ours.into(), Some(theirs.into()), [our_address.to_string(), address.to_string()]))
 }
 
 /// The content of every answer after its number.
@@ -381,7 +469,7 @@ mod tests {
 
     #[test]
     fn a_port_in_use_is_an_error() {
-        let taken = TcpListener::bind(local(0)).unwrap();
+        let taken = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = taken.local_addr().unwrap().port();
         let plan = NetioPlan { port, ..NetioPlan::default() };
         let why = NetworkLine::open(&plan).err().unwrap();
