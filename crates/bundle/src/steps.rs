@@ -1,9 +1,9 @@
-//! What ran of programs that the compiler put points into.
+//! Counts of the steps of programs that the compiler put points into.
 
 use punctual_core::Finding;
 use std::collections::BTreeMap;
 
-/// What ran, by source file. Names and paths are untrusted: escape them for output.
+/// Counts by source file. Names and paths are untrusted: escape them for output.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct StepCounts {
     /// By their paths at compile time.

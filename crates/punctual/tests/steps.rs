@@ -161,7 +161,7 @@ fn functions_are_entered_as_often_as_the_program_itself_counts() {
             let pairs: Value = serde_json::from_str(&ran(&mut command)).unwrap();
             for scope in pairs["scopes"].as_array().unwrap() {
                 let name = scope["name"].as_str().unwrap();
-                assert_eq!(scope["calls"], own.get(name).copied().unwrap_or(1), "{name}");
+                assert_eq!(scope["count"], own.get(name).copied().unwrap_or(1), "{name}");
             }
         }
     }
@@ -193,7 +193,7 @@ fn a_list_leaves_out_functions_and_is_said_to() {
         let found = steps(&place);
         let of = |name| found.entered[name];
         assert_eq!((of("fib"), of("collatz"), of("grade")), expected);
-        assert!(found.page.contains("steps-left-out"), "{}", found.page);
+        assert!(found.page.contains("A list left out functions"), "{}", found.page);
         fs::remove_dir_all(place.path().join("ran")).unwrap();
     }
 }
@@ -217,5 +217,5 @@ fn the_path_is_that_of_the_program_and_another_build_is_not_named() {
     // Of another build nothing is named: its lines would be wrong.
     fs::copy("/bin/true", program).unwrap();
     let found = steps(&place);
-    assert!(found.page.contains("steps-unread") && found.entered.is_empty(), "{}", found.page);
+    assert!(found.page.contains("is of another") && found.entered.is_empty(), "{}", found.page);
 }

@@ -16,6 +16,9 @@ const PLACES_MAX: usize = 1 << 20;
 /// How the library names a program or library in its points.
 const PREFIX: &str = "punctual.steps:";
 
+/// The bytes that the argument of a hook and its call take at most, on x86-64 and arm64.
+const ARGUMENT_AND_CALL: u64 = 13;
+
 /// A program or library of a recording.
 struct Program {
     path: PathBuf,
@@ -73,7 +76,7 @@ impl StepNames {
         }
     }
 
-    /// What ran, by a recording that lost this many events.
+    /// Counts by a recording that lost this many events.
     pub fn counts(&self, lost: u64) -> StepCounts {
         let mut counts = StepCounts::default();
         for (id, program) in &self.programs {
@@ -119,7 +122,9 @@ impl StepNames {
                 }
             }
             for row in program.rows_of(&function.code) {
-                let steps = function.steps.partition_point(|step| *step < row.code.start);
+                // A call with its argument at the begin of the row is the row's own.
+                let own = row.code.end.min(row.code.start.saturating_add(ARGUMENT_AND_CALL));
+                let steps = function.steps.partition_point(|step| *step < own);
                 let before = steps.checked_sub(1).map(|last| function.steps[last]);
                 let line = line(counts, row);
                 line.before = line.before.max(before.map_or(entered, passed));

@@ -1,4 +1,4 @@
-//! `punctual steps`: what ran of programs with points at every function or step.
+//! `punctual steps`: coverage of programs with points at every function or step.
 
 use super::bundle::{open, show_options_of};
 use crate::exit::{Ending, Exit, Failure};

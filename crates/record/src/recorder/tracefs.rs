@@ -150,7 +150,7 @@ impl TracefsRecorder {
             let own = (!named.filter.is_empty()).then(|| format!("({})", named.filter));
             let parts: Vec<String> = comms_filter(request).into_iter().chain(own).collect();
             let filter = (!parts.is_empty()).then(|| parts.join(" && "));
-            self.enable_named(named, filter.as_deref()).map_err(|why| format!("{named}: {why}"))?;
+            self.enable_named(named, filter.as_deref())?;
             enabled.push(named.to_string());
         }
         if enabled.is_empty() { Err(missing.first()) } else { Ok(()) }

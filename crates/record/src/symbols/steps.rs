@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::path::Path;
 
-/// What the compiler calls.
+/// The compiler calls these at steps.
 const STEPS: [&str; 2] = ["__sanitizer_cov_trace_pc", "__sanitizer_cov_trace_pc_guard"];
 const ENTRY: &str = "__cyg_profile_func_enter";
 

@@ -1,4 +1,4 @@
-//! What ran of programs with points at every function or step, as genhtml and editors read it
+//! Coverage of programs with points at every function or step, as genhtml and editors read it
 //! (geninfo(1), "TRACEFILE FORMAT").
 
 use punctual_bundle::steps::{FileSteps, LineSteps, StepCounts};

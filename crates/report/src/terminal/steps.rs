@@ -1,4 +1,4 @@
-//! What ran of programs with points at every function or step, by source file.
+//! Coverage of programs with points at every function or step, by source file.
 
 use super::paint::TextPage;
 use super::{ShowOptions, table};

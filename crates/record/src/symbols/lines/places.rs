@@ -13,7 +13,11 @@ use std::sync::Arc;
 ///
 /// # Errors
 /// The reason why line information is missing.
-pub fn line_rows(path: &Path, data: &[u8], code: &[Range<u64>]) -> Result<Vec<LineRow>, String> {
+pub(crate) fn line_rows(
+    path: &Path,
+    data: &[u8],
+    code: &[Range<u64>],
+) -> Result<Vec<LineRow>, String> {
     with_sections(path, data, |sections| {
         let mut found = Vec::new();
         // Results before an unreadable part are kept.
