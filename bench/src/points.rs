@@ -1,6 +1,6 @@
 //! The cost of a test point beside other ways to leave a record, all in one program and one run:
-//! the counter alone, our point while `punctual trace` collects it, LTTng-UST in its own session, a
-//! system call, trace_marker.
+//! the counter alone, our point while `punctual trace` collects it, a step, LTTng-UST in its own
+//! session, a system call, trace_marker.
 
 use crate::Args;
 use crate::figures::median;
@@ -79,11 +79,9 @@ fn build(place: &Path) -> Result<bool, String> {
             .args(["-O2", "-I.", "-o", "cost", "cost.c"])
             .arg("-I")
             .arg(installed.join("include"));
-        command.arg(installed.join("lib/libpunctual-testpoint.a")).args(extra).args([
-            "-lpthread",
-            "-ldl",
-            "-lm",
-        ]);
+        let libraries = ["steps", "testpoint"];
+        let libraries = libraries.map(|part| installed.join(format!("lib/libpunctual-{part}.a")));
+        command.args(libraries).args(extra).args(["-lpthread", "-ldl", "-lm"]);
         command.current_dir(place).stderr(Stdio::null());
         done(&mut command)
     };

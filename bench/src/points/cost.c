@@ -46,6 +46,9 @@ static double now(void) {
 
 BATCH(counter_alone, 20000, sink = counter())
 BATCH(ring, 20000, PUNCTUAL_POINT1("turn", value))
+/* What -fsanitize-coverage=trace-pc puts at each step. */
+void __sanitizer_cov_trace_pc(void);
+BATCH(step, 20000, __sanitizer_cov_trace_pc())
 BATCH(system_call, 20000, syscall(SYS_getppid))
 BATCH(trace_marker, 5000, if (write(marker, "turn", 4) != 4) abort())
 #ifdef LTTNG
@@ -59,8 +62,8 @@ struct way {
 
 int main(int count, char **arguments) {
     int batches = count > 1 ? atoi(arguments[1]) : 100;
-    struct way ways[] = {{"counter", counter_alone}, {"ring", ring}, {"syscall", system_call},
-                         {"trace_marker", trace_marker},
+    struct way ways[] = {{"counter", counter_alone}, {"ring", ring}, {"step", step},
+                         {"syscall", system_call}, {"trace_marker", trace_marker},
 #ifdef LTTNG
                          {"lttng", lttng},
 #endif

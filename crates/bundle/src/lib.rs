@@ -56,6 +56,7 @@ pub mod reader;
 pub mod recording;
 pub mod sections;
 pub mod state;
+pub mod steps;
 pub mod summary;
 pub mod tail;
 mod timebase;

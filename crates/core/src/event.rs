@@ -98,25 +98,69 @@ pub struct NamedTracepoint {
     pub group: String,
     /// `kmalloc`.
     pub name: String,
+    /// Which of its records are wanted, in the kernel's language for filters on its fields
+    /// (Documentation/trace/events.rst): `bytes_req > 4096`; empty: all.
+    pub filter: String,
 }
 
 impl NamedTracepoint {
     /// The maximum number recorded at once: each is a separate program in the kernel.
     pub const MAX: usize = 32;
+
+    /// `kmem:kmalloc`.
+    pub fn full_name(&self) -> String {
+        format!("{}:{}", self.group, self.name)
+    }
 }
 
 impl FromStr for NamedTracepoint {
     type Err = String;
     fn from_str(text: &str) -> Result<NamedTracepoint, String> {
-        match text.parse::<PerfEvent>() {
-            Ok(PerfEvent::Tracepoint { group, name }) => Ok(NamedTracepoint { group, name }),
-            _ => Err(format!("`{}` is not GROUP:NAME of a tracepoint", text.escape_debug())),
+        let (whole, filter) = match text.strip_suffix('/').and_then(|text| text.split_once('/')) {
+            Some((whole, filter)) => (whole, filter.trim()),
+            None => (text, ""),
+        };
+        let is_filter = whole.len() == text.len() || !filter.is_empty();
+        match whole.parse::<PerfEvent>() {
+            Ok(PerfEvent::Tracepoint { group, name })
+                if is_filter && !filter.contains(char::is_control) =>
+            {
+                Ok(NamedTracepoint { group, name, filter: filter.to_owned() })
+            }
+            _ => Err(format!(
+                "`{}` is not GROUP:NAME of a tracepoint, or GROUP:NAME/FILTER/",
+                text.escape_debug()
+            )),
         }
     }
 }
 
 impl fmt::Display for NamedTracepoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.group, self.name)
+        match self.filter.as_str() {
+            "" => f.write_str(&self.full_name()),
+            filter => write!(f, "{}/{filter}/", self.full_name()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tracepoints_are_parsed_with_their_filters_and_printed_so_that_they_parse_again() {
+        let filtered = "kmem:kmalloc/bytes_req > 4096 && gfp_flags & 0x10/";
+        let parsed: NamedTracepoint = filtered.parse().unwrap();
+        assert_eq!(parsed.filter, "bytes_req > 4096 && gfp_flags & 0x10");
+        assert_eq!(
+            (parsed.full_name(), parsed.to_string()),
+            ("kmem:kmalloc".into(), filtered.into())
+        );
+        for wrong in
+            ["kmem:kmalloc//", "kmem:kmalloc/ /", "kmem:kmalloc/a\n/", "kmem/a/", "kmem:a/b"]
+        {
+            assert!(wrong.parse::<NamedTracepoint>().is_err(), "{wrong}");
+        }
     }
 }

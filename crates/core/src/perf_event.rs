@@ -40,6 +40,9 @@ pub enum PerfEvent {
         /// `sched_switch`.
         name: String,
     },
+    /// An event of a performance monitoring unit, which only its machine knows: `r1a8` (the number
+    /// of a raw event in hexadecimal), `cpu/event=0x3c,umask=1/`, `msr/tsc/`.
+    OfPmu(String),
 }
 
 const fn software(name: &'static str, alias: &'static str, config: u64) -> NamedEvent {
@@ -111,10 +114,11 @@ impl PerfEvent {
     pub fn is_hardware(&self) -> bool {
         matches!(
             self,
-            PerfEvent::Named(NamedEvent {
-                counted: CountedEvent::Hardware | CountedEvent::Cache,
-                ..
-            })
+            PerfEvent::OfPmu(_)
+                | PerfEvent::Named(NamedEvent {
+                    counted: CountedEvent::Hardware | CountedEvent::Cache,
+                    ..
+                })
         )
     }
     /// Whether its count is a time in ns.
@@ -135,8 +139,8 @@ pub struct UnknownEvent {
 fn hint(near: &Option<&'static str>) -> String {
     match near {
         Some(near) => format!("; did you mean `{near}`?"),
-        None => "; a tracepoint is GROUP:NAME, other events have the names of perf-list(1), such \
-                 as context-switches or cycles"
+        None => "; a tracepoint is GROUP:NAME, an event of a PMU r1a8 or PMU/TERMS/, other \
+                 events have the names of perf-list(1), such as context-switches or cycles"
             .to_owned(),
     }
 }
@@ -149,6 +153,9 @@ impl FromStr for PerfEvent {
             .find(|event| text == event.name || (!text.is_empty() && text == event.alias));
         if let Some(event) = named {
             return Ok(PerfEvent::Named(*event));
+        }
+        if is_of_pmu(text) {
+            return Ok(PerfEvent::OfPmu(text.to_owned()));
         }
         match text.split_once(':') {
             Some((group, name)) if is_word(group) && is_word(name) => {
@@ -166,6 +173,20 @@ impl FromStr for PerfEvent {
 fn is_word(word: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
     (1..=128).contains(&word.len()) && word.bytes().all(plain)
+}
+
+/// `rNNN` or `PMU/TERMS/`, as perf takes them. Its parts become those of a path.
+fn is_of_pmu(text: &str) -> bool {
+    let raw = text.strip_prefix('r').is_some_and(|digits| {
+        (1..=16).contains(&digits.len()) && digits.bytes().all(|digit| digit.is_ascii_hexdigit())
+    });
+    let term = |term: &str| {
+        let (name, value) = term.split_once('=').unwrap_or((term, "1"));
+        let digits = value.strip_prefix("0x").unwrap_or(value);
+        is_word(name) && is_word(digits)
+    };
+    let parts = text.strip_suffix('/').and_then(|text| text.split_once('/'));
+    raw || parts.is_some_and(|(pmu, terms)| is_word(pmu) && terms.split(',').all(term))
 }
 
 impl TryFrom<String> for PerfEvent {
@@ -186,6 +207,7 @@ impl fmt::Display for PerfEvent {
         match self {
             PerfEvent::Named(event) => f.write_str(event.name),
             PerfEvent::Tracepoint { group, name } => write!(f, "{group}:{name}"),
+            PerfEvent::OfPmu(text) => f.write_str(text),
         }
     }
 }
@@ -207,6 +229,12 @@ mod tests {
             "sched:sched_switch".parse(),
             Ok(PerfEvent::tracepoint("sched", "sched_switch"))
         );
+        for text in ["r1a8", "cpu/event=0x3c,umask=1/", "msr/tsc/"] {
+            assert_eq!(text.parse(), Ok(PerfEvent::OfPmu(text.to_owned())));
+        }
+        for wrong in ["r", "rxyz", "../x/y/", "cpu//", "cpu/a=/", "cpu/a"] {
+            assert!(wrong.parse::<PerfEvent>().is_err(), "{wrong}");
+        }
         let names = [
             (PerfEvent::PAGE_FAULTS, "page-faults"),
             (PerfEvent::MINOR_FAULTS, "minor-faults"),
@@ -227,7 +255,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn parsed_perf_events_are_printed_so_that_they_parse_again(text in "[a-z:_/.*-]{0,20}") {
+        fn parsed_perf_events_are_printed_so_that_they_parse_again(text in "[a-z0-9:_/,=-]{0,20}") {
             if let Ok(event) = text.parse::<PerfEvent>() {
                 prop_assert_eq!(event.to_string().parse::<PerfEvent>(), Ok(event));
             }

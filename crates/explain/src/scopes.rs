@@ -12,8 +12,9 @@ use punctual_core::{
 };
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-/// The maximum number of scopes with figures; uses of others are counted.
-const SCOPES: usize = 256;
+/// The maximum number of scopes with figures, such as all functions of a large program; uses of
+/// others are counted.
+const SCOPES: usize = 4_096;
 /// The maximum number of threads followed.
 const THREADS: usize = 1 << 17;
 /// The maximum number of open scopes per thread; beyond it the oldest is dropped, which most likely

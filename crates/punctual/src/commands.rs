@@ -36,6 +36,7 @@ pub mod run;
 pub mod sections;
 pub mod show;
 pub mod ssh;
+pub mod steps;
 mod stored;
 pub mod tail;
 pub mod trace;

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 /// Every subcommand, with those below it.
-const COMMANDS: [&str; 58] = [
+const COMMANDS: [&str; 59] = [
     "",
     "demo",
     "new",
@@ -28,6 +28,7 @@ const COMMANDS: [&str; 58] = [
     "lab restore",
     "pairs",
     "occupancy",
+    "steps",
     "tail",
     "trend",
     "explain",

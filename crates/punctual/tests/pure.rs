@@ -37,6 +37,7 @@ mod packaging;
 mod prometheus;
 mod refusals;
 mod slurm;
+mod steps;
 mod structure;
 mod tail;
 mod target_vm;

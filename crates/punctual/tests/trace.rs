@@ -216,6 +216,26 @@ fn a_tracepoint_is_recorded_by_its_name_with_its_fields() {
     }
 }
 
+#[test]
+fn a_filter_keeps_the_records_whose_fields_match_and_the_list_has_the_fields() {
+    let place = Place::with("");
+    if !can_record("a filter on fields") || !compiled(&place) {
+        return;
+    }
+    let exec = "sched:sched_process_exec";
+    let listed = text(&place.punctual(&["trace", "--events", "list"]));
+    assert!(listed.contains(&format!("\n{exec}  filename pid old_pid\n")), "{listed}");
+    for (operator, expected) in [("==", 1), ("!=", 0)] {
+        let events = format!("{exec}/filename {operator} \"./known\"/,syscalls:sys_enter_getppid");
+        let what = ["-e", &events, "--comm", "known", "-o", operator, "--", "./known"];
+        let traced = place.punctual(&[&["trace", "-q", "--no-points"], &what[..]].concat());
+        assert_eq!(traced.status.code(), Some(5), "{}", text(&traced));
+        let shown = place.punctual(&["show", "--json", operator]);
+        let summary: serde_json::Value = serde_json::from_slice(&shown.stdout).unwrap();
+        assert_eq!(count(&summary["recording"], "tracepoints", exec), expected, "{summary:#}");
+    }
+}
+
 /// In an experiment, and by the overriding option, the measure's claimed calls are recorded by
 /// name.
 #[test]
@@ -257,6 +277,7 @@ fn a_tracepoint_that_is_not_there_is_refused_with_the_nearest_one() {
         ("kmem:*", "mm_page_alloc"),
         ("+sched:sched_switch", "one of the group `sched`"),
         ("../sched:sched_switch", "is not GROUP:NAME"),
+        ("sched:sched_process_exec/file == 1/", "its fields are filename, pid, old_pid"),
         ("schd", "did you mean `sched`?"),
     ];
     for (words, said) in wrong {

@@ -4,7 +4,9 @@ mod attr;
 mod counter;
 mod group;
 mod refusal;
+mod vendor;
 
 pub(crate) use attr::{ENABLED, PerfEventAttr, PerfType, open};
 pub use counter::{CounterReading, PerfCounter, Total, Whom};
 pub use group::{GROUP_MAX, TracepointGroup};
+pub use vendor::vendor_events;

@@ -11,6 +11,7 @@ mod object;
 mod perf_map;
 mod place;
 mod spec;
+pub mod steps;
 #[cfg(feature = "lines")]
 mod tables;
 
@@ -218,7 +219,8 @@ fn hint(spec: &FunctionSpec, searched: &[&(PathBuf, ElfObject)]) -> String {
     }
 }
 
-fn short(path: &Path) -> String {
+/// The file name of a path.
+pub fn short(path: &Path) -> String {
     path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
 }
 

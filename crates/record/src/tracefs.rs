@@ -58,7 +58,7 @@ impl Tracefs {
     }
 
     /// The kernel's description of a tracepoint.
-    pub(crate) fn format(&self, system: &str, name: &str) -> Result<RecordFormat, String> {
+    pub fn format(&self, system: &str, name: &str) -> Result<RecordFormat, String> {
         let path = self.root.join("events").join(system).join(name).join("format");
         match fs::read_to_string(&path) {
             Ok(text) => RecordFormat::parse(&text)

@@ -93,7 +93,7 @@ impl Translator {
     pub(crate) fn add_named(&mut self, name: &NamedTracepoint, format: &RecordFormat) -> usize {
         let wants = Wants { kind: layout::TRACEPOINT as u8, user: false };
         let named = TracepointId(self.formats.len() as u32);
-        self.formats.push(format.describe(name.to_string()));
+        self.formats.push(format.describe(name.full_name()));
         self.named_by_id.insert(format.id, self.tracepoints.len());
         self.tracepoints.push(KnownTasks { wants, fields: [None; 4], named: Some(named) });
         self.tracepoints.len() - 1

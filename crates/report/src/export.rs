@@ -16,6 +16,7 @@ mod junit_hunt;
 mod junit_lab;
 mod kcidb;
 mod lava;
+mod lcov;
 mod micros;
 pub mod oslat_output;
 #[cfg(feature = "parquet")]
@@ -34,6 +35,7 @@ pub use junit::write_gates as write_junit_of_gates;
 pub use junit_hunt::write as write_junit_of_hunt;
 pub use junit_lab::write as write_junit_of_lab;
 pub use kcidb::{KcidbOptions, write as write_kcidb};
+pub use lcov::lcov;
 pub use perfetto::exact::write as exact_perfetto;
 pub use systress::{
     SystressLayout, file_name as systress_file_name, write_series as write_systress_series,

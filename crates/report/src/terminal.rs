@@ -21,6 +21,7 @@ mod recording;
 mod rights;
 mod sections;
 mod shape;
+mod steps;
 mod table;
 mod title;
 mod watched;
@@ -41,6 +42,7 @@ pub use pairs::{call_header, call_line, pairs};
 pub use recording::{busiest, recording};
 pub use rights::{RightsRow, rights};
 pub use sections::sections;
+pub use steps::steps;
 pub use watched::{RunState, watched};
 pub use worst_explained::worst_explained;
 

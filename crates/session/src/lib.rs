@@ -43,6 +43,7 @@ pub mod refusals;
 pub mod request;
 pub mod run;
 pub mod series_store;
+pub mod steps;
 pub mod traces;
 pub mod unfinished;
 mod violation;

@@ -6,6 +6,7 @@
 mod blocks;
 
 use crate::exit::Failure;
+use crate::steps::StepNames;
 use punctual_bundle::intervals::OccupancyDocument;
 use punctual_bundle::summary::RecordingSummary;
 use punctual_bundle::{Bundle, RecordingReader, Series};
@@ -17,6 +18,7 @@ use punctual_explain::gaps::Gaps;
 use punctual_explain::occupancy::Occupancy;
 use punctual_explain::threads::{Coverage, Tracker};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// The recording of a bundle, which can be read repeatedly.
 pub struct OpenedRecording<'b> {
@@ -24,6 +26,8 @@ pub struct OpenedRecording<'b> {
     pub recorded: Recorded,
     bundle: &'b Bundle,
     recording: &'b RecordingReader,
+    /// The names of steps and functions that the compiler put points at.
+    pub steps: Option<Arc<StepNames>>,
 }
 
 /// Events in the order of time; memory does not grow with their number.
@@ -34,7 +38,9 @@ pub fn open(bundle: &Bundle) -> Option<OpenedRecording<'_>> {
     let recording = bundle.recording.as_ref()?;
     let mut recorded = recording.recorded();
     recorded.findings.extend(blocks::unreadable(recording));
-    Some(OpenedRecording { recorded, bundle, recording })
+    let mut opened = OpenedRecording { recorded, bundle, recording, steps: None };
+    opened.steps = StepNames::find(recording.names(), opened.events()).map(Arc::new);
+    Some(opened)
 }
 
 /// The recording of a bundle; without one the request is wrong.
@@ -57,8 +63,8 @@ pub fn readable(bundle: &Bundle) -> Result<(), Failure> {
 
 impl<'b> OpenedRecording<'b> {
     /// The names of the numbers in events.
-    pub fn names(&self) -> &'b Names {
-        self.recording.names()
+    pub fn names(&self) -> &Names {
+        self.steps.as_ref().map_or_else(|| self.recording.names(), |steps| &steps.names)
     }
 
     /// Counts its events, and adds up CPU usage, in one pass.
@@ -118,8 +124,29 @@ impl<'b> OpenedRecording<'b> {
 
     /// The events from `from` to `to`, both included; blocks without any of them are not read.
     pub fn window(&self, from: MonotonicNs, to: MonotonicNs) -> EventStream<'b> {
-        let kernel = blocks::sources(self.recording, from, to);
+        let named = |batches: Box<dyn Batches + 'b>| -> Box<dyn Batches + 'b> {
+            match &self.steps {
+                Some(steps) => Box::new(NamedSteps { batches, steps: steps.clone() }),
+                None => batches,
+            }
+        };
+        let kernel = blocks::sources(self.recording, from, to).map(named);
         Merge::new(kernel.chain(sources(self.bundle, from, to)))
+    }
+}
+
+/// A source whose steps get the names of their places.
+struct NamedSteps<'b> {
+    batches: Box<dyn Batches + 'b>,
+    steps: Arc<StepNames>,
+}
+
+impl Batches for NamedSteps<'_> {
+    fn next_batch(&mut self, events: &mut Vec<Event>) -> bool {
+        let before = events.len();
+        let more = self.batches.next_batch(events);
+        events[before..].iter_mut().for_each(|event| self.steps.name(event));
+        more
     }
 }
 

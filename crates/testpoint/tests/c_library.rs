@@ -147,7 +147,28 @@ fn cmake_finds_the_library_and_cpp_scopes_end_on_exceptions() {
     for program in ["netio", "netio-static"] {
         assert_eq!(names(&points_of(&build.join(program), &prefix)), NETIO);
     }
+    has_steps(&build, &prefix);
     let file = points_of(&build.join("scope"), &prefix);
     assert_eq!(names(&file), ["half", "refused"]);
     assert_eq!(head(&file), 10 * 2 + 5, "ten scopes begun and ended, five refusals");
+}
+
+/// All points of this program without editing have the name of the program.
+fn has_steps(build: &Path, prefix: &Path) {
+    let steps = names(&points_of(&build.join("steps"), prefix));
+    assert!(steps[0].starts_with("punctual.steps:") && steps.len() == 1, "{steps:?}");
+}
+
+#[test]
+fn a_line_of_meson_makes_every_step_a_point() {
+    if lacks(&["cc", "meson", "ninja", "pkg-config"]) {
+        return;
+    }
+    let root = tempfile::tempdir().expect("a directory");
+    let (prefix, build) = (install(root.path()), root.path().join("build"));
+    let mut meson = Command::new("meson");
+    meson.arg("setup").arg(&build).arg(repository().join("examples/testpoint-c"));
+    run(meson.env("PKG_CONFIG_PATH", prefix.join("lib/pkgconfig")));
+    run(Command::new("ninja").arg("-C").arg(&build));
+    has_steps(&build, &prefix);
 }

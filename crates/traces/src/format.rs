@@ -105,6 +105,11 @@ impl RecordFormat {
         TracepointFormat { name, fields: fields.collect() }
     }
 
+    /// The names of its own fields.
+    pub fn field_names(&self) -> Vec<&str> {
+        self.own().map(|declared| declared.name.as_str()).collect()
+    }
+
     /// The number of bytes after the common fields needed to display a record.
     pub fn shown_bytes(&self) -> usize {
         let is_text = |of: &Declared| matches!(of.kind, FieldKind::TextAt | FieldKind::TextBehind);

@@ -123,12 +123,12 @@ fn scopes_without_end_are_limited_in_depth() {
 
 #[test]
 fn more_scopes_than_are_followed_are_counted() {
-    let events = (0..1_000u32).flat_map(|scope| {
+    let events = (0..5_000u32).flat_map(|scope| {
         let at = i64::from(scope) * 10;
         [begin(at, scope), end(at + 5, scope)]
     });
     let (report, _) = run(&events.collect::<Vec<_>>(), &Gaps::default());
-    assert_eq!((report.scopes.len(), report.untracked), (SCOPES, 2 * (1_000 - SCOPES as u64)));
+    assert_eq!((report.scopes.len(), report.untracked), (SCOPES, 2 * (5_000 - SCOPES as u64)));
 }
 
 /// Any begins and ends of two threads, in order of time.

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 /// Commands that open bundles, with the bundle as the last argument.
-const COMMANDS: [&str; 12] = [
+const COMMANDS: [&str; 13] = [
     "show",
     "show --json",
     "show --published",
@@ -17,6 +17,7 @@ const COMMANDS: [&str; 12] = [
     "export --format perfetto",
     "pairs",
     "occupancy",
+    "steps",
     "explain",
     "tail",
     "compare GOOD",

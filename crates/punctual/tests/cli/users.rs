@@ -44,6 +44,7 @@ const LINES: &[(&str, &[i32], &[i32])] = &[
     ("lab replay lab 1ms", WITH_BPF, WITH_BPF),
     ("pairs recorded", DONE, DONE),
     ("occupancy recorded", DONE, DONE),
+    ("steps recorded", REFUSED, REFUSED),
     ("explain explained", DONE, DONE),
     ("tail good", DONE, DONE),
     ("trend kept", DONE, DONE),

@@ -1,7 +1,7 @@
 //! A counter of one event.
 
 use super::attr::{self, PerfEventAttr, PerfType};
-use super::refusal;
+use super::{refusal, vendor};
 use crate::tracefs::Tracefs;
 use punctual_core::perf_event::CountedEvent;
 use punctual_core::{Nanos, PerfEvent};
@@ -10,6 +10,7 @@ use std::ffi::CStr;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::path::Path;
 
 /// The tasks with counted events.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -76,33 +77,30 @@ impl CounterReading {
 impl PerfCounter {
     /// Opens a counter of an event. The error states the reason and a remedy.
     pub fn of(event: &PerfEvent, whom: Whom) -> Result<PerfCounter, String> {
-        match event {
-            PerfEvent::Tracepoint { group, name } => PerfCounter::tracepoint(group, name, whom),
+        let attr = match event {
+            PerfEvent::Tracepoint { group, name } => {
+                return PerfCounter::tracepoint(group, name, whom);
+            }
+            PerfEvent::OfPmu(text) => vendor::attribute(text, Path::new(vendor::DEVICES))?,
             PerfEvent::Named(named) => {
                 let kind = match named.counted {
                     CountedEvent::Hardware => PerfType::Hardware,
                     CountedEvent::Cache => PerfType::Cache,
                     CountedEvent::Software => PerfType::Software,
-                };
-                match PerfCounter::open(kind, named.config, whom) {
-                    // Without access to kernel mode, a user may count the CPU's events in user
-                    // mode, and CPU time.
-                    Err(why)
-                        if refusal::is_of_rights(&why)
-                            && (event.is_hardware() || event.is_time()) =>
-                    {
-                        let counter =
-                            PerfCounter::open_in(kind, named.config, whom, USER_ONLY, None);
-                        counter.map(|counter| PerfCounter {
-                            user_only: event.is_hardware(),
-                            ..counter
-                        })
-                    }
-                    result => result,
-                }
-                .map_err(|why| refusal::of(event, &why))
+                } as u32;
+                PerfEventAttr { kind, config: named.config, ..PerfEventAttr::default() }
             }
+        };
+        match PerfCounter::open_with(attr, whom, 0, None) {
+            // Without access to kernel mode, a user may count the CPU's events in user mode, and
+            // CPU time.
+            Err(why) if refusal::is_of_rights(&why) && (event.is_hardware() || event.is_time()) => {
+                let counter = PerfCounter::open_with(attr, whom, USER_ONLY, None);
+                counter.map(|counter| PerfCounter { user_only: event.is_hardware(), ..counter })
+            }
+            result => result,
         }
+        .map_err(|why| refusal::of(event, &why))
     }
 
     /// Opens a counter of a tracepoint, `group` and `event` as under `events` in tracefs. The error
@@ -144,6 +142,16 @@ impl PerfCounter {
         flags: u64,
         leader: Option<&PerfCounter>,
     ) -> io::Result<PerfCounter> {
+        let attr = PerfEventAttr { kind: kind as u32, config, ..PerfEventAttr::default() };
+        PerfCounter::open_with(attr, whom, flags, leader)
+    }
+
+    fn open_with(
+        attr: PerfEventAttr,
+        whom: Whom,
+        flags: u64,
+        leader: Option<&PerfCounter>,
+    ) -> io::Result<PerfCounter> {
         let whose = match whom {
             Whom::ThisThreadAndChildren | Whom::ThreadAndChildren(_) => attr::INHERIT,
             Whom::Programs => attr::INHERIT | attr::ENABLE_ON_EXEC,
@@ -155,13 +163,7 @@ impl PerfCounter {
             0 => (flags, attr::FORMAT_ENABLED | attr::FORMAT_RUNNING),
             _ => (flags & !IN_GROUP, attr::FORMAT_GROUP),
         };
-        let attr = PerfEventAttr {
-            kind: kind as u32,
-            config,
-            read_format,
-            flags: flags | disabled | whose,
-            ..PerfEventAttr::default()
-        };
+        let attr = PerfEventAttr { read_format, flags: flags | disabled | whose, ..attr };
         let (pid, cpu) = match whom {
             Whom::ThisThread | Whom::ThisThreadAndChildren | Whom::Programs => (0, -1),
             Whom::Thread(tid) | Whom::ThreadAndChildren(tid) => (tid, -1),

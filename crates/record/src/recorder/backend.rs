@@ -39,6 +39,14 @@ impl RunningBackend {
                 remedy: None,
             }),
             Backend::Tracefs => TracefsRecorder::start(request).map(RunningBackend::Tracefs),
+            // Programs of a tracepoint run before its filter (kernel/trace/trace_event_perf.c).
+            _ if request.tracepoints.iter().any(|named| !named.filter.is_empty()) => {
+                Err(StartError::Backend {
+                    backend: "BPF",
+                    why: "only the kernel's trace buffers filter by fields".to_owned(),
+                    remedy: None,
+                })
+            }
             _ => BpfRecorder::start(request, backend).map(RunningBackend::Bpf),
         }
     }

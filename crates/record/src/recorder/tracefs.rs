@@ -147,7 +147,10 @@ impl TracefsRecorder {
         }
         // A tracepoint requested by name is required.
         for named in &request.tracepoints {
-            self.enable_named(named, comms_filter(request).as_deref())?;
+            let own = (!named.filter.is_empty()).then(|| format!("({})", named.filter));
+            let parts: Vec<String> = comms_filter(request).into_iter().chain(own).collect();
+            let filter = (!parts.is_empty()).then(|| parts.join(" && "));
+            self.enable_named(named, filter.as_deref())?;
             enabled.push(named.to_string());
         }
         if enabled.is_empty() { Err(missing.first()) } else { Ok(()) }
@@ -161,7 +164,9 @@ impl TracefsRecorder {
         let format = self.instance.tracefs().format(&named.group, &named.name)?;
         let events = format!("events/{}/{}", named.group, named.name);
         if let Some(filter) = filter {
-            self.instance.set(&format!("{events}/filter"), filter)?;
+            let fields = || format.field_names().join(", ");
+            let refused = |why| format!("{named}: {why}; its fields are {}", fields());
+            self.instance.set(&format!("{events}/filter"), filter).map_err(refused)?;
         }
         self.translator.add_named(named, &format);
         self.instance.set(&format!("{events}/enable"), "1")

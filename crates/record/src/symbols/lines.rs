@@ -13,6 +13,7 @@ mod frames;
 mod list;
 #[cfg(feature = "lines")]
 mod places;
+mod rows;
 #[cfg(feature = "lines")]
 mod search;
 #[cfg(feature = "lines")]
@@ -22,7 +23,8 @@ mod spec;
 #[cfg(feature = "lines")]
 pub(crate) use frames::frames_at;
 #[cfg(feature = "lines")]
-pub use places::lines_at;
+pub(super) use places::line_rows;
+pub use rows::{LineRow, SourceFile, lines_at};
 pub use spec::LineSpec;
 
 use super::{Site, SymbolError};
@@ -134,11 +136,7 @@ pub fn resolve_lines(
 
 /// Built without support for debug information.
 #[cfg(not(feature = "lines"))]
-pub fn lines_at(
-    _: &Path,
-    _: &[u8],
-    _: &[u64],
-) -> Result<std::collections::HashMap<u64, String>, String> {
+pub(super) fn line_rows(_: &Path, _: &[u8], _: &[Range<u64>]) -> Result<Vec<LineRow>, String> {
     Err(WITHOUT_LINES.to_owned())
 }
 

@@ -102,7 +102,7 @@ fn error_tracepoints(enabled: &str, exists: &dyn Fn(&str) -> bool) -> Vec<NamedT
         let monitor = line.trim().rsplit(':').next()?;
         Some(format!("error_{monitor}")).filter(|name| exists(name))
     };
-    let of = |name| NamedTracepoint { group: "rv".to_owned(), name };
+    let of = |name| NamedTracepoint { group: "rv".to_owned(), name, filter: String::new() };
     let mut all: Vec<_> = enabled.lines().filter_map(name).map(of).collect();
     all.sort();
     all.dedup();

@@ -177,8 +177,9 @@ pub fn events(words: &[String], usual: &[Group]) -> Result<KernelEvents, Failure
 }
 
 fn tracepoint(word: &str, tracefs: &Tracefs, groups: &[Group]) -> Result<NamedTracepoint, String> {
-    let (group, name) = word.split_once(':').unwrap_or((word, ""));
-    if word.contains(['*', '?']) {
+    let whole = word.split('/').next().unwrap_or(word);
+    if whole.contains(['*', '?']) {
+        let group = whole.split(':').next().unwrap_or(whole);
         let names = tracefs.events(group);
         let known = match names.is_empty() {
             true => String::new(),
@@ -187,7 +188,8 @@ fn tracepoint(word: &str, tracefs: &Tracefs, groups: &[Group]) -> Result<NamedTr
         return Err(format!("`{word}`: tracepoints are named one by one, not by patterns{known}"));
     }
     let named: NamedTracepoint = word.parse()?;
-    if !tracefs.events(group).iter().any(|other| other == name) {
+    let (group, name) = (&named.group, &named.name);
+    if !tracefs.events(group).contains(name) {
         return Err(tracefs.no_tracepoint(group, name));
     }
     match group_of(&named).filter(|group| groups.contains(group)) {

@@ -83,6 +83,9 @@ struct punctual_testpoint_ring {
     struct punctual_testpoint_slot slots[1];
 };
 
+/* In a program compiled with -finstrument-functions these are no functions. */
+#define PUNCTUAL_INLINE_ static inline __attribute__((always_inline, no_instrument_function))
+
 /* What the first page of the file is mapped over: in pages of its own, of the largest size that the
  * architecture has. */
 #if defined(__x86_64__)
@@ -117,24 +120,26 @@ void punctual_testpoint_slow(struct punctual_point *point, uint32_t bits, int64_
     __attribute__((cold));
 
 #if defined(__x86_64__)
-static inline __attribute__((always_inline)) uint64_t punctual_testpoint_ticks(void) {
+PUNCTUAL_INLINE_ uint64_t punctual_testpoint_ticks(void) {
     uint32_t low, high;
     __asm__ volatile("rdtsc" : "=a"(low), "=d"(high));
     return (uint64_t)high << 32 | low;
 }
 #elif defined(__aarch64__)
-static inline __attribute__((always_inline)) uint64_t punctual_testpoint_ticks(void) {
+PUNCTUAL_INLINE_ uint64_t punctual_testpoint_ticks(void) {
     uint64_t ticks;
     __asm__ volatile("mrs %0, cntvct_el0" : "=r"(ticks));
     return ticks;
 }
 #else
 /* Elsewhere the thread's ring stays one without room, and the clock is CLOCK_MONOTONIC. */
-static inline uint64_t punctual_testpoint_ticks(void) { return 0; }
+PUNCTUAL_INLINE_ uint64_t punctual_testpoint_ticks(void) {
+    return 0;
+}
 #endif
 
 /* One position of the ring. A signal handler comes before or after; no other thread writes here. */
-static inline __attribute__((always_inline)) uint64_t punctual_testpoint_reserve(uint64_t *head) {
+PUNCTUAL_INLINE_ uint64_t punctual_testpoint_reserve(uint64_t *head) {
 #if defined(__x86_64__)
     uint64_t position = 1;
     __asm__ volatile("xaddq %0, %1" : "+r"(position), "+m"(*head) : : "memory", "cc");
@@ -146,7 +151,7 @@ static inline __attribute__((always_inline)) uint64_t punctual_testpoint_reserve
 }
 
 /* Writes a point to a ring that has room for it. */
-static inline __attribute__((always_inline)) void punctual_testpoint_put(
+PUNCTUAL_INLINE_ void punctual_testpoint_put(
     struct punctual_testpoint_ring *ring, uint64_t at, uint32_t bits, int64_t a, int64_t b) {
     uint64_t position = punctual_testpoint_reserve(&ring->head);
     uint64_t place = position & __atomic_load_n(&ring->mask, __ATOMIC_RELAXED);
@@ -157,7 +162,7 @@ static inline __attribute__((always_inline)) void punctual_testpoint_put(
     __atomic_store_n(&slot->word, (position + 1) << 32 | bits, __ATOMIC_RELEASE);
 }
 
-static inline __attribute__((always_inline)) void punctual_testpoint_write(
+PUNCTUAL_INLINE_ void punctual_testpoint_write(
     struct punctual_point *point, uint32_t bits, int64_t a, int64_t b) {
     struct punctual_testpoint_ring *ring = punctual_testpoint_ring;
     uint32_t id = __atomic_load_n(&point->id, __ATOMIC_RELAXED);
@@ -168,7 +173,7 @@ static inline __attribute__((always_inline)) void punctual_testpoint_write(
         punctual_testpoint_put(ring, punctual_testpoint_ticks(), id | bits, a, b);
 }
 
-static inline __attribute__((always_inline)) void punctual_testpoint_pass(
+PUNCTUAL_INLINE_ void punctual_testpoint_pass(
     struct punctual_point *point, uint32_t bits, int64_t a, int64_t b) {
     uint32_t recording = __atomic_load_n(&punctual_testpoint_control.recording, __ATOMIC_RELAXED);
     if (__builtin_expect(recording != 0, 0))
@@ -224,7 +229,7 @@ private:
 
 #else
 
-static inline __attribute__((always_inline)) void punctual_testpoint_scope_end(
+PUNCTUAL_INLINE_ void punctual_testpoint_scope_end(
     struct punctual_point **point) {
     punctual_testpoint_pass(*point, PUNCTUAL_KIND_END, 0, 0);
 }

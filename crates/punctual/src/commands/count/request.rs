@@ -3,6 +3,7 @@
 use crate::exit::Failure;
 use punctual_core::PerfEvent;
 use punctual_core::perf_event::NAMED;
+use punctual_record::perf::{PerfCounter, Whom, vendor_events};
 use punctual_record::tracefs::Tracefs;
 
 /// A count and its source.
@@ -44,8 +45,8 @@ pub fn wanted(words: &[String]) -> Result<Vec<WantedCount>, Failure> {
     let added = words.first().is_some_and(|first| first.starts_with('+'));
     let mut all = if words.is_empty() || added { usual() } else { Vec::new() };
     let (mut wrong, tracefs) = (Vec::new(), Tracefs::open().ok());
-    for word in words {
-        match event(word.strip_prefix('+').unwrap_or(word), tracefs.as_ref()) {
+    for word in whole(words) {
+        match event(word.strip_prefix('+').unwrap_or(&word), tracefs.as_ref()) {
             Ok(event) if all.iter().any(|other| other.event.as_ref() == Some(&event)) => {}
             Ok(event) => all.push(WantedCount { name: event.to_string(), event: Some(event) }),
             Err(why) => wrong.push(why),
@@ -58,6 +59,18 @@ pub fn wanted(words: &[String]) -> Result<Vec<WantedCount>, Failure> {
         true => Ok(all),
         false => Err(Failure::refused(wrong.join("\n       "))),
     }
+}
+
+/// The words with the terms of an event of a PMU together again: `cpu/event=0x3c`, `umask=1/`.
+fn whole(words: &[String]) -> Vec<String> {
+    let mut all: Vec<String> = Vec::new();
+    for word in words {
+        match all.last_mut().filter(|last| last.matches('/').count() == 1) {
+            Some(open) => *open += &format!(",{word}"),
+            None => all.push(word.clone()),
+        }
+    }
+    all
 }
 
 /// The maximum: each is a descriptor, also for every task of the command.
@@ -74,20 +87,22 @@ fn event(word: &str, tracefs: Option<&Tracefs>) -> Result<PerfEvent, String> {
     Ok(event)
 }
 
-/// The valid names.
+/// The valid names, each with why it is not counted here.
 pub fn list() -> String {
+    let named = NAMED.iter().map(|event| (PerfEvent::Named(*event), event.alias));
+    let vendor = vendor_events().into_iter().map(|event| (PerfEvent::OfPmu(event), ""));
     let mut text = String::new();
-    for event in NAMED {
-        let alias =
-            if event.alias.is_empty() { String::new() } else { format!("  or {}", event.alias) };
-        let who = if PerfEvent::Named(*event).is_hardware() {
-            "counted by the CPU"
-        } else {
-            "counted by the kernel"
+    for (event, alias) in named.chain(vendor) {
+        let alias = if alias.is_empty() { String::new() } else { format!("  or {alias}") };
+        let who = match (PerfCounter::of(&event, Whom::ThisThread), event.is_hardware()) {
+            (Err(why), _) => format!("not here: {why}"),
+            (Ok(_), true) => "counted by the CPU".to_owned(),
+            (Ok(_), false) => "counted by the kernel".to_owned(),
         };
-        text += format!("{:<26} {who}{alias}\n", event.name).as_str();
+        text += &format!("{:<26} {who}{alias}\n", event.to_string());
     }
-    text += "GROUP:NAME                 any tracepoint, as under events/ of tracefs\n\n";
+    text += "GROUP:NAME                 any tracepoint, as under events/ of tracefs\n";
+    text += "PMU/TERM=NUMBER,…/, r1a8   an event by the terms in sysfs, by its raw number\n\n";
     let usual: Vec<String> = usual().into_iter().map(|one| one.name).collect();
     text + &format!("Counted by default: {}\n", usual.join(", "))
 }

@@ -5,6 +5,7 @@ use crate::output::{self, width};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use punctual_core::event::Group;
 use punctual_core::format::plain;
+use punctual_record::tracefs::Tracefs;
 use punctual_record::{Backend, Recorder, Request, syscall_number};
 use punctual_report::terminal::wrap;
 use punctual_session::request;
@@ -72,6 +73,28 @@ pub fn list() -> Ending {
     if let Err(why) = &tried {
         text += &format!("{}\n", plain(&why.to_string()));
     }
+    text += &tracepoints();
     output::print(&text)?;
     Ok(Exit::Done)
+}
+
+/// Every tracepoint of this kernel, with the fields of its records.
+fn tracepoints() -> String {
+    let tracefs = match Tracefs::open() {
+        Ok(tracefs) => tracefs,
+        Err(why) => return format!("\ntracepoints by name, GROUP:NAME: {}\n", plain(&why)),
+    };
+    let mut text = "\ntracepoints by name, with their fields\n".to_owned();
+    for group in tracefs.groups() {
+        for event in tracefs.events(&group) {
+            let name = plain(&format!("{group}:{event}"));
+            let fields = match tracefs.format(&group, &event) {
+                Ok(format) => format.field_names().join(" "),
+                Err(why) => format!("(fields not known: {why})"),
+            };
+            text += format!("{name}  {}", plain(&fields)).trim_end();
+            text.push('\n');
+        }
+    }
+    text
 }

@@ -119,7 +119,7 @@ impl<'a> RecorderPrograms<'a> {
         let format = self.format(&named.group, &named.name)?;
         let number = self.translator.add_named(named, &format);
         let copied = Copied { number, bytes: format.shown_bytes(), ..Copied::default() };
-        self.attach_copying(&named.to_string(), &format, copied)
+        self.attach_copying(&named.full_name(), &format, copied)
     }
 
     fn format(&mut self, system: &str, name: &str) -> Result<RecordFormat, LoadError> {
