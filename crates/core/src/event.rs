@@ -158,7 +158,7 @@ mod tests {
             ("kmem:kmalloc".into(), filtered.into())
         );
         for wrong in
-            ["kmem:kmalloc//", "kmem:kmalloc/ /", "kmem:kmalloc/a\n/", "kmem/a/", "kmem:a/b"]
+            ["kmem:kmalloc//", "kmem:kmalloc/ /", "kmem:kmalloc/a\nb/", "kmem/a/", "kmem:a/b"]
         {
             assert!(wrong.parse::<NamedTracepoint>().is_err(), "{wrong}");
         }

@@ -106,9 +106,12 @@ fn cells_share_boots(board: &EmulatedBoard, axis: &str, values: [&str; 2], befor
         assert!(environment.contains(value), "{name}: {environment}");
     }
     let boots = board.boots();
-    assert_eq!(boots.len(), 1 + 2 + 1, "the usual one, each trial once, the usual one: {boots:?}");
-    assert_eq!(boots[0], boots[3]);
-    assert!(boots[1..3].iter().all(|line| line.contains("panic=10 punctual.boot=")), "{boots:?}");
+    // A kernel with PREEMPT_RT shows no EFI variables: after it, the usual boot requests the next.
+    let between = if board.kind == BoardKind::SystemdBoot { 0..=1 } else { 0..=0 };
+    let is_trial = |line: &&String| line.contains("panic=10 punctual.boot=");
+    assert_eq!(boots.iter().filter(is_trial).count(), 2, "each trial once: {boots:?}");
+    assert!(boots.len() >= 4 && between.contains(&(boots.len() - 4)), "{boots:?}");
+    assert!(boots.first() == boots.last() && !is_trial(&&boots[0]), "{boots:?}");
     assert_eq!(board.files(), before);
 }
 
@@ -116,12 +119,13 @@ fn cells_share_boots(board: &EmulatedBoard, axis: &str, values: [&str; 2], befor
 fn a_panic_falls_back(board: &EmulatedBoard, before: &str) {
     board.lab(&format!("cmdline = [{PANICS:?}]"));
     fs::remove_dir_all(board.path("out")).unwrap();
+    let booted = board.boots().len();
     let ran = board.lab_command().output().expect("punctual");
     assert_eq!(ran.status.code(), Some(1), "{}", text(&ran));
     assert!(text(&ran).contains("fell back"), "{}", text(&ran));
     assert!(board.console().contains("Kernel panic"), "{}", board.console());
     let boots = board.boots();
-    assert_eq!((boots.len(), boots.first()), (5, boots.last()), "{boots:?}");
+    assert_eq!((boots.len(), boots.first()), (booted + 1, boots.last()), "{boots:?}");
     assert_eq!(board.files(), before);
 }
 
@@ -137,6 +141,8 @@ fn a_killed_lab_is_restored(board: &EmulatedBoard, before: &str) {
     let group = format!("-{}", lab.id());
     assert!(Command::new("kill").args(["-KILL", "--", &group]).status().expect("kill").success());
     lab.wait().unwrap();
+    // Its restart may have been asked for.
+    std::thread::sleep(std::time::Duration::from_secs(15));
     board.is_up();
     assert_ne!(board.files(), before);
     let mut restore = punctual();

@@ -549,7 +549,7 @@ fn the_path_of_a_call_is_one_tree_by_instructions_and_by_function_graph() {
     assert!(places.clone().all(|place| place.is_some()) && places.is_sorted(), "{exact:#}");
 
     guest.job = punctual_lab::Job::Script(format!(
-        "mount -t tracefs none /sys/kernel/tracing && cd /sys/kernel/tracing && \
+        "mount -t tracefs none /sys/kernel/tracing 2>/dev/null; cd /sys/kernel/tracing && \
          echo __x64_sys_read > set_graph_function && echo function_graph > current_tracer && \
          punctual {MEASURE} --count 50 --quiet --output /tmp/b > /tmp/out && \
          echo 0 > tracing_on && cat trace"

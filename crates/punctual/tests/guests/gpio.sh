@@ -34,5 +34,5 @@ kill $!
 # Zephyr's latmon in its stead, played by a program: it raises line 2 and times when line 1 falls.
 /latmon "$lines" >/results/latmon 2>&1 &
 sleep 1
-measured witness --set out_line=1 --set in_line=2 --set witness=127.0.0.1 --set period=50ms
+measured witness --set out_line=1 --set in_line=2 --set witness=127.0.0.1
 measured no-witness --set out_line=1 --set in_line=2 --set witness=127.0.0.1:9

@@ -160,8 +160,8 @@ mod tests {
         assert_eq!(of("cpu/cache-misses,umask=2/"), Ok((4, 0x22e, 0)), "the last one counts");
         assert_eq!(of("cpu/config=0x10,wide=0xa5/"), Ok((4, 0x10, 0xa_0000_0005)));
         let refused = [
-            ("cpus/event=1/", "no PMU `cpus`; did you mean `cpu`?"),
-            ("cpu/cache-mises/", "`cache-mises`; did you mean `cache-misses`?"),
+            ("cpus/event=1/", "no PMU `cpus`: did you mean `cpu`?"),
+            ("cpu/cache-mises/", "`cache-mises`: did you mean `cache-misses`?"),
             ("cpu/umask=256/", "larger than its bits 8-15"),
             ("cpu/umask=x/", "not a number"),
             ("power/loop/", "no event and no term `loop`"),
