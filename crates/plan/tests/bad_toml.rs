@@ -51,7 +51,7 @@ fn wrong_types_are_refused_with_the_expected_type() {
 fn unknown_and_duplicate_counters_are_refused() {
     insta::assert_snapshot!(with_timer("counters = ['cycle', 'sched:', 'faults', 'page-faults']"), @r"
     3:13: error: `counters`: `cycle` is not an event; did you mean `cycles`?
-    3:22: error: `counters`: `sched:` is not an event; a tracepoint is GROUP:NAME, other events have the names of perf-list(1), such as context-switches or cycles
+    3:22: error: `counters`: `sched:` is not an event; a tracepoint is GROUP:NAME, an event of a PMU r1a8 or PMU/TERMS/, other events have the names of perf-list(1), such as context-switches or cycles
     3:42: error: `counters`: page-faults is there twice
     ");
     insta::assert_snapshot!(with_timer("counters = 'cycles'"), @r#"

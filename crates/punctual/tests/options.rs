@@ -118,6 +118,7 @@ fn no_option_of_explain_is_ignored() {
             &["--require", "response max < 1ms"],
             &["--series", "servo/wakeup"],
             &["--pair", "sched_switch->sched_switch"],
+            &["--path", "read"],
             &["--worst", "1"],
             &["--at", "0..1"],
             &["--min-latency", "4ms"],
@@ -196,7 +197,7 @@ fn no_option_of_the_commands_that_read_bundles_is_ignored() {
             &["--json"],
         ],
     );
-    check("occupancy", &[], &["recording"], &[&["--threads"], &["--json"]]);
+    check("occupancy", &[], &["recording"], &[&["--threads"], &["--memory"], &["--json"]]);
     let place = place();
     for (words, why) in [
         (&["pairs", "recording", "--by", "value"][..], "name one, or a --limit"),

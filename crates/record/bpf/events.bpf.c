@@ -579,10 +579,20 @@ PROGRAM(page_alloc)
 	return EMIT(WIRE_PAGE_ALLOC, record);
 }
 
+/* An argument that is a pointer to void: the verifiers of 5.10 and 6.1 refuse to load it. */
+INLINE u64 untyped(const u64 *argument)
+{
+	u64 value = 0;
+
+	bpf_probe_read_kernel(&value, sizeof(value), argument);
+	return value;
+}
+
 /* As since 6.1: (call_site, ptr, bytes_req, bytes_alloc, …) and (call_site, ptr, cache, …). */
 PROGRAM(kmalloc)
 {
-	struct wire_object record = { .requested = ctx[2], .allocated = ctx[3], .object = ctx[1] };
+	struct wire_object record = { .requested = ctx[2], .allocated = ctx[3],
+				      .object = untyped(&ctx[1]) };
 
 	return EMIT(WIRE_KMALLOC_OBJECT, record);
 }
@@ -591,7 +601,7 @@ PROGRAM(cache_alloc)
 {
 	struct kmem_cache *cache = (void *)ctx[2];
 	struct wire_object record = { .requested = cache->object_size, .allocated = cache->size,
-				      .object = ctx[1] };
+				      .object = untyped(&ctx[1]) };
 
 	return EMIT(WIRE_CACHE_ALLOC_OBJECT, record);
 }
@@ -599,14 +609,14 @@ PROGRAM(cache_alloc)
 /* (call_site, ptr, …) */
 PROGRAM(kfree)
 {
-	struct wire_address record = { .address = ctx[1] };
+	struct wire_address record = { .address = untyped(&ctx[1]) };
 
 	return EMIT(WIRE_KFREE, record);
 }
 
 PROGRAM(cache_free)
 {
-	struct wire_address record = { .address = ctx[1] };
+	struct wire_address record = { .address = untyped(&ctx[1]) };
 
 	return EMIT(WIRE_CACHE_FREE, record);
 }
