@@ -519,7 +519,7 @@ fn from_the_call(path: &Value) -> Vec<(u64, String)> {
 
 /// By every instruction, and by the kernel's own tracer in the same kernel.
 #[test]
-#[ignore = "three boots, and new: it was not run to its end; ./x test --all"]
+#[ignore = "three boots, which take long; ./x test --all"]
 fn the_path_of_a_call_is_one_tree_by_instructions_and_by_function_graph() {
     const MEASURE: &str = "measure syscall --set call=read --set period=1ms --policy other";
     let binary = env!("CARGO_BIN_EXE_punctual");

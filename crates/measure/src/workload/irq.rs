@@ -219,7 +219,7 @@ fn find(
                 plan.device.as_deref().ok_or("it has no device")?,
                 lines.0,
                 lines.1,
-                plan.witness.is_some(),
+                plan.witness.as_ref().map(|_| plan.period.to_std() / 4),
             )?;
             let row = RowMatch::Handler(gpio.consumer.clone());
             let lines = format!("{}, line {} to line {}", gpio.chip, lines.0, lines.1);

@@ -124,9 +124,10 @@ impl IrqSpec {
                 "write `out_line = 17` and `in_line = 27`, two lines that are wired together";
             problems.wrong(&self.out_line, "a GPIO loop needs two different lines", help);
         }
-        if plan.witness.is_some() && plan.period > Nanos::SECOND {
-            let help = "write a period of at most a second";
-            problems.wrong(&self.period, "the witness waits for at most a second", help);
+        let witnessed = Nanos::MILLI..=Nanos::SECOND;
+        if plan.witness.is_some() && !witnessed.contains(&plan.period) {
+            let help = "write a period from 1ms to 1s";
+            problems.wrong(&self.period, "too short or too long for a witness", help);
         }
     }
 }

@@ -101,7 +101,7 @@ for command in sys.argv[2:]:
     while not answer.endswith(b'(qemu) '):
         answer += monitor.recv(4096)
     answer = b''
-    monitor.sendall(command.encode() + b'\n')
+    monitor.sendall(command.encode() + b'\\n')
 while not answer.endswith(b'(qemu) '):
     answer += monitor.recv(4096)
 ";

@@ -15,6 +15,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::time::Duration;
 
 /// `struct gpiochip_info`.
 #[repr(C)]
@@ -87,13 +88,18 @@ pub struct Gpio {
     pub chip: String,
     handled: AtomicI64,
     edges: AtomicU64,
-    /// Whether each edge is answered by the fall of the driven line.
-    answers: bool,
+    /// How long the driven line falls to answer each edge; `None`: it drives the edges.
+    answers: Option<Duration>,
 }
 
 impl Gpio {
     /// Requests both lines. The error names what is missing.
-    pub fn open(device: &Path, out_line: u32, in_line: u32, answers: bool) -> Result<Gpio, String> {
+    pub fn open(
+        device: &Path,
+        out_line: u32,
+        in_line: u32,
+        answers: Option<Duration>,
+    ) -> Result<Gpio, String> {
         let at = device.display();
         let mut options = OpenOptions::new();
         options.read(true).write(true).custom_flags(libc::O_CLOEXEC);
@@ -178,7 +184,7 @@ fn request(chip: &File, line: u32, flags: u64, consumer: &str) -> io::Result<Own
 
 impl AwaitableInterrupt for Gpio {
     fn is_raised(&self) -> bool {
-        !self.answers
+        self.answers.is_none()
     }
     #[inline(always)]
     fn raise(&self) -> io::Result<()> {
@@ -191,7 +197,7 @@ impl AwaitableInterrupt for Gpio {
         // SAFETY: as many bytes of writable memory.
         let read = unsafe { libc::read(self.input.as_raw_fd(), (&raw mut event).cast(), size) };
         if read == size as isize {
-            if self.answers {
+            if self.answers.is_some() {
                 self.set(false)?;
             }
             self.handled.store(event.timestamp_ns as i64, Ordering::Release);
@@ -205,7 +211,8 @@ impl AwaitableInterrupt for Gpio {
         true
     }
     fn rearm(&self) -> io::Result<()> {
-        self.set(self.answers)
+        self.answers.into_iter().for_each(std::thread::sleep);
+        self.set(self.answers.is_some())
     }
     fn handled(&self) -> Option<i64> {
         Some(self.handled.load(Ordering::Acquire)).filter(|at| *at > 0)
