@@ -3,7 +3,6 @@
 mod support;
 
 mod bad_toml;
-mod crashers;
 mod examples;
 mod files;
 mod kinds;

@@ -1,5 +1,5 @@
 //! Random bytes as a TOML experiment file.
 
 pub fn fuzz(bytes: &[u8]) {
-    crate::experiment::check("fuzz.toml", bytes);
+    super::experiment::check("fuzz.toml", bytes);
 }

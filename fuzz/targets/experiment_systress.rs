@@ -1,5 +1,5 @@
 //! Random bytes as a systress configuration file.
 
 pub fn fuzz(bytes: &[u8]) {
-    crate::experiment::check("fuzz.cfg", bytes);
+    super::experiment::check("fuzz.cfg", bytes);
 }

@@ -1,8 +1,7 @@
 //! Anything as an experiment file: parsed, resolved, described, written as TOML, and parsed again
 //! as the same plan.
 //!
-//! The fuzz targets run this with random bytes, and crates/plan/tests/crashers.rs with every input
-//! that once broke it.
+//! Two fuzz targets run this with random bytes.
 
 use punctual_core::CpuSet;
 use punctual_plan::{LoadOptions, MAX_FILE_BYTES, ResolveContext, load_and_resolve};
