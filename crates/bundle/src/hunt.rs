@@ -1,6 +1,7 @@
 //! The results of `punctual hunt` (`hunt.json` in its directory). Lengths are in instructions.
 
 use crate::Exit;
+use crate::sections::Required;
 use crate::summary::VerdictWord;
 use serde::{Deserialize, Serialize};
 
@@ -39,15 +40,10 @@ pub struct HuntDocument {
     pub required: Vec<Required>,
 }
 
-/// All requirements together; `None` where nothing was required.
-pub fn together(required: &[Required]) -> Option<VerdictWord> {
-    VerdictWord::gravest(required.iter().map(|required| required.verdict))
-}
-
 impl HuntDocument {
     /// All requirements together; `None` where nothing was required.
     pub fn verdict(&self) -> Option<VerdictWord> {
-        together(&self.required)
+        VerdictWord::gravest(self.required.iter().map(|required| required.verdict))
     }
 
     /// The exit of a command about it: as in a lab, a failed kernel is a failure.
@@ -186,14 +182,4 @@ pub enum Changed {
     /// Shorter by more than 10 %.
     Shorter,
     Same,
-}
-
-/// A requirement on all results.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Required {
-    pub requirement: String,
-    /// Whether it holds. A search that finds nothing longer proves no bound.
-    pub verdict: VerdictWord,
-    /// The longest of all causes and samples; none if nothing was measured.
-    pub longest: Option<u64>,
 }

@@ -2,8 +2,8 @@
 
 use punctual_bundle::Bundle;
 use punctual_bundle::exact::ExactDocument;
-use punctual_bundle::hunt::{HuntDocument, Required};
-use punctual_bundle::sections::{SectionsDocument, SectionsRun};
+use punctual_bundle::hunt::HuntDocument;
+use punctual_bundle::sections::{Required, SectionsDocument, SectionsRun};
 use punctual_bundle::summary::VerdictWord;
 use punctual_report::terminal::{self, ShowOptions};
 use punctual_report::{document as report, export, html};

@@ -10,7 +10,6 @@ pub mod document;
 pub mod experiment;
 pub mod failures;
 pub(crate) mod minimise;
-pub mod require;
 pub mod run;
 pub mod search;
 #[cfg(test)]

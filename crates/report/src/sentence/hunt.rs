@@ -1,10 +1,7 @@
 //! The findings of a search, in sentences.
 
 use crate::format::{self, count, counted};
-use punctual_bundle::hunt::{
-    Against, Changed, HuntCause, HuntDocument, HuntFailure, Required, TrialState,
-};
-use punctual_bundle::summary::VerdictWord;
+use punctual_bundle::hunt::{Against, Changed, HuntCause, HuntDocument, HuntFailure, TrialState};
 use punctual_core::Nanos;
 
 /// The limits of any search.
@@ -138,21 +135,6 @@ pub fn what(what: &str) -> &'static str {
         "out-of-memory" => "out of memory",
         "ended-early" => "power-off or reset",
         _ => "not run",
-    }
-}
-
-/// A requirement with its verdict.
-pub fn required(required: &Required) -> String {
-    let text = format::plain(&required.requirement);
-    let longest = required.longest.map_or(String::new(), |longest| {
-        format!("; the longest is {} instructions", count(longest))
-    });
-    match required.verdict {
-        VerdictWord::Met => {
-            format!("{text}: nothing longer was found{longest}. This proves no bound.")
-        }
-        VerdictWord::NotMet => format!("{text}: not met{longest}"),
-        _ => format!("{text}: undecided, nothing was measured"),
     }
 }
 
