@@ -15,10 +15,6 @@ pub enum Exit {
     NotMet = 3,
     /// Measured, but the evidence is unusable.
     NoEvidence = 4,
-    /// Only for `git bisect run`: this commit cannot be tested.
-    BisectSkip = 125,
-    /// Only for `git bisect run`: end the bisection.
-    BisectStop = 128,
 }
 
 impl Exit {

@@ -36,7 +36,6 @@ pub mod exact;
 mod exit;
 pub mod explanation;
 mod hdr;
-pub mod hunt;
 pub mod import;
 pub mod intervals;
 mod judged;

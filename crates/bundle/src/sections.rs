@@ -1,7 +1,7 @@
 //! The document of `punctual sections --json`. Lengths are in instructions of the guest.
 
 use crate::exact::LongestSections;
-use crate::hunt::Required;
+use crate::summary::VerdictWord;
 use punctual_core::Finding;
 use serde::{Deserialize, Serialize};
 
@@ -51,4 +51,19 @@ impl SectionsDocument {
         let all = of.irqs_disabled.iter().chain(&of.preemption_disabled);
         all.chain(&of.not_preempted).map(|section| section.longest).max()
     }
+
+    /// All requirements together; `None` where nothing was required.
+    pub fn verdict(&self) -> Option<VerdictWord> {
+        VerdictWord::gravest(self.required.iter().map(|required| required.verdict))
+    }
+}
+
+/// A requirement on the longest of all.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Required {
+    pub requirement: String,
+    /// Whether it holds. That nothing longer was found proves no bound.
+    pub verdict: VerdictWord,
+    /// The longest of all; none if nothing was measured.
+    pub longest: Option<u64>,
 }

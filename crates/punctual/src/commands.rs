@@ -17,7 +17,6 @@ pub mod demo;
 mod documents;
 pub mod explain;
 pub mod export;
-pub mod hunt;
 pub mod import;
 pub mod isolate;
 pub mod lab;

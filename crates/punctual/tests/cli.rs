@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 /// Every subcommand, with those below it.
-const COMMANDS: [&str; 59] = [
+const COMMANDS: [&str; 57] = [
     "",
     "demo",
     "new",
@@ -33,8 +33,6 @@ const COMMANDS: [&str; 59] = [
     "trend",
     "explain",
     "export",
-    "hunt",
-    "hunt report",
     "sections",
     "tune",
     "tune report",

@@ -1,7 +1,6 @@
-//! `show` and `report` for documents other than bundles: searches, labs, comparisons.
+//! `show` and `report` for documents other than bundles: labs, comparisons.
 
 use crate::common::{Place, text};
-use serde_json::{Value, json};
 use std::path::Path;
 
 fn fixture(name: &str) -> String {
@@ -20,42 +19,6 @@ fn page(place: &Place, name: &str) -> String {
     std::fs::read_to_string(place.path().join(name)).unwrap()
 }
 
-fn search() -> Value {
-    let trial = |number: u64, longest: u64| {
-        json!({
-            "number": number, "stage": "survey", "loads": ["true"], "state": "measured",
-            "seed": 1, "why": null, "worst_ns": 1_000 * longest, "irqs_disabled": longest,
-            "bundle": null, "console": null,
-        })
-    };
-    json!({
-        "schema": "punctual-hunt/2", "kernel": "6.1", "ns_per_instruction": 8,
-        "measured_ns": 200_000_000, "seed": 1, "loads": 1, "surveyed": 1, "least_percent": 90,
-        "trials": [trial(1, 10), trial(2, 40), trial(3, 20)], "worst": null, "causes": [],
-        "more_causes": 0, "against": [], "required": [], "failures": [],
-    })
-}
-
-#[test]
-fn a_saved_search_is_shown_with_its_trials() {
-    let place = Place::with("");
-    std::fs::create_dir(place.path().join("search")).unwrap();
-    place.write("search/hunt.json", search().to_string().as_bytes());
-    assert!(printed(&place, &["show", "search"]).contains("search on kernel 6.1"));
-    let shown: Value =
-        serde_json::from_str(&printed(&place, &["show", "--json", "search"])).unwrap();
-    assert_eq!(shown["trials"].as_array().map(Vec::len), Some(3));
-    assert_eq!(printed(&place, &["report", "search"]), "search/report.html\n");
-    let page = page(&place, "search/report.html");
-    assert!(page.contains("by trial; the line is the longest so far"), "{page}");
-    let both = place.punctual(&["report", "search", &fixture("good")]);
-    assert_eq!(both.status.code(), Some(2), "{}", text(&both));
-    assert!(text(&both).contains("search is a search: it has a page of its own"));
-    place.write("search/hunt.json", b"{\"schema\": \"punctual-hunt/1\"}");
-    let old = place.punctual(&["show", "search"]);
-    assert_eq!(old.status.code(), Some(2), "{}", text(&old));
-}
-
 #[test]
 fn a_saved_comparison_is_shown_unchanged() {
     let place = Place::with("");
@@ -66,6 +29,9 @@ fn a_saved_comparison_is_shown_unchanged() {
     assert_eq!(printed(&place, &["show", "--json", "c.json"]), saved);
     assert_eq!(printed(&place, &["report", "c.json"]), "./c.html\n");
     assert_eq!(printed(&place, &["report", "c.json", "-o", "-"]), page(&place, "c.html"));
+    let both = place.punctual(&["report", "c.json", &good]);
+    assert_eq!(both.status.code(), Some(2), "{}", text(&both));
+    assert!(text(&both).contains("c.json is a comparison: it has a page of its own"));
 }
 
 #[test]

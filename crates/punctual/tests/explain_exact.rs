@@ -1,11 +1,11 @@
 //! `punctual explain --exact`: a run in virtual time, replayed by instruction (docs/exact.md).
 
-use crate::common::{Place, eventually, kill, processes_with, text};
+use crate::common::{Place, text};
 use punctual_lab::{Arch, BootKernel};
 use punctual_testing as testing;
 use serde_json::{Value, json};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 const KERNEL: &str = "6.1";
 
@@ -326,169 +326,6 @@ fn sections_of_known_length_are_found_by_function() {
     let longest = |key: &str| document[key][0]["longest"].as_u64().expect("a length");
     assert!(document["measured"].as_u64() < document["instructions"].as_u64());
     assert!(longest("preemption_disabled") < document["measured"].as_u64().expect("a count"));
-}
-
-#[test]
-#[ignore = "takes long; ./x test --all"]
-fn a_search_finds_a_known_cause_and_a_reproducer() {
-    let binary = testing::stripped(Path::new(env!("CARGO_BIN_EXE_punctual")));
-    if testing::or_skip(BootKernel::by_name(KERNEL, Arch::Amd64)).is_none()
-        || testing::guest(KERNEL).is_none()
-        || !has_stress_ng()
-    {
-        return;
-    }
-    let place = Place::with("");
-    let search = |arguments: &[&str]| {
-        let mut command = Command::new(&binary);
-        command.arg("hunt").args(arguments).arg("--quiet").current_dir(place.path());
-        command.stdin(Stdio::null()).output().expect("punctual starts")
-    };
-    let arguments =
-        ["--kernel", KERNEL, "--stressors", "mremap", "--duration", "400ms", "--trials"];
-    let place_of_search = format!("search-{}", std::process::id());
-    let options = ["4", "--budget", "1h", "--output", &place_of_search, "--json"];
-    let ran = search(&[&arguments[..], &options[..]].concat());
-    assert_eq!(ran.status.code(), Some(0), "{}", text(&ran));
-    let document: Value = serde_json::from_slice(&ran.stdout).expect("JSON");
-    assert_eq!(document["schema"], "punctual-hunt/2");
-    let trials = document["trials"].as_array().expect("trials");
-    assert_eq!(trials[0]["loads"], json!(["stress-ng --mremap 1 --quiet"]));
-    assert!(trials.len() >= 4, "{trials:#?}");
-    let mut causes = document["causes"].as_array().expect("causes").iter();
-    // Linux 6.7 bounded it (CONFIG_PCP_BATCH_SCALE_MAX).
-    let known = causes.find(|cause| {
-        cause["kind"] == "irqs-disabled" && cause["function"] == "free_pcppages_bulk"
-    });
-    let known = known.unwrap_or_else(|| panic!("{document:#}"));
-    assert!(known["longest"].as_u64() > Some(5_000), "{known:#}");
-    let least = &known["least"];
-    assert!(least["shows"].as_u64() >= known["longest"].as_u64().map(|l| l * 9 / 10), "{known:#}");
-    let directory = place.path().join(&place_of_search);
-    let file = directory.join(least["file"].as_str().expect("a file"));
-    let experiment = std::fs::read_to_string(file).expect("an experiment");
-    assert!(experiment.contains("stress-ng --mremap "), "{experiment}");
-
-    // Killed in the middle of a trial and resumed, it has the same result as an uninterrupted one.
-    let found = std::fs::read(directory.join("hunt.json")).expect("hunt.json");
-    std::fs::remove_file(directory.join("hunt.json")).expect("it is there");
-    let bundle = directory.join(trials[1]["bundle"].as_str().expect("a bundle"));
-    std::fs::remove_dir_all(&bundle).expect("it is there");
-    let mut killed = Command::new(&binary);
-    killed.args(["hunt", "--quiet", "--resume", &place_of_search]).current_dir(place.path());
-    killed.stdin(Stdio::null()).stdout(Stdio::null());
-    let mut killed = killed.spawn().expect("punctual starts");
-    let unfinished = || {
-        let beside = std::fs::read_dir(bundle.parent().expect("a cell")).expect("a directory");
-        let mut names = beside.filter_map(|entry| Some(entry.ok()?.file_name()));
-        names.any(|name| name.as_encoded_bytes().starts_with(b".punctual-vm-"))
-    };
-    eventually("the trial runs", unfinished);
-    kill(killed.id(), "KILL");
-    killed.wait().expect("it ended");
-    eventually("what it started is gone", || processes_with(&place_of_search).is_empty());
-    assert!(!directory.join("hunt.json").exists());
-    let resumed = search(&["--resume", &place_of_search]);
-    assert_eq!(resumed.status.code(), Some(0), "{}", text(&resumed));
-    assert!(std::fs::read(directory.join("hunt.json")).expect("hunt.json") == found);
-
-    // Repeated from the stored trials: none is run, and the result is equal.
-    let required = ["--json", "--require", "max < 100 instructions"];
-    let again = search(&[&["--resume", place_of_search.as_str()], &required[..]].concat());
-    assert_eq!(again.status.code(), Some(3), "{}", text(&again));
-    let again: Value = serde_json::from_slice(&again.stdout).expect("JSON");
-    assert_eq!(again["trials"], document["trials"]);
-    assert_eq!(again["causes"], document["causes"]);
-    assert_eq!(again["required"][0]["verdict"], "not-met");
-
-    let report = place.punctual(&["hunt", "report", &place_of_search, "--junit", "verdicts.xml"]);
-    assert_eq!(report.status.code(), Some(3), "{}", text(&report));
-    assert!(text(&report).contains("free_pcppages_bulk"), "{}", text(&report));
-    let page = std::fs::read_to_string(directory.join("report.html")).expect("a page");
-    assert!(page.contains("free_pcppages_bulk") && page.contains("stress-ng --mremap"));
-    let verdicts = std::fs::read_to_string(place.path().join("verdicts.xml")).expect("JUnit");
-    assert!(verdicts.contains("max &lt; 100 instructions"), "{verdicts}");
-}
-
-/// A kernel that panics, one that hangs, and one that runs out of memory are findings with their
-/// consoles, and the search continues.
-#[test]
-#[ignore = "takes minutes of CPU time, and with 400 MiB memory did not run out in its trial"]
-fn panic_hang_and_out_of_memory_of_a_kernel_are_findings() {
-    if testing::guest(KERNEL).is_none() {
-        return;
-    }
-    let place = Place::with("");
-    // The hanging load has a priority above the measuring thread's, and is never throttled.
-    let spec = r#"
-kernel = "6.1"
-memory = "400MiB"
-stressors = []
-duration = "2s"
-timeout = "40s"
-budget = "10h"
-trials = 4
-[[load]]
-name = "panic"
-command = "sh -c 'echo c >/proc/sysrq-trigger'"
-[[load]]
-name = "hang"
-command = """sh -c 'echo -1 >/proc/sys/kernel/sched_rt_runtime_us; \
-    exec chrt -f 99 sh -c "while :; do :; done"'"""
-[[load]]
-name = "memory"
-command = "sh -c 'while :; do tail /dev/zero; done'"
-[[load]]
-name = "ordinary"
-command = "sh -c 'while :; do cat /proc/self/maps; done'"
-"#;
-    place.write("hunt.toml", spec.as_bytes());
-    let ran = place.punctual(&["hunt", "hunt.toml", "--quiet", "--output", "hunt", "--json"]);
-    assert_eq!(ran.status.code(), Some(0), "{}", text(&ran));
-    let document: Value = serde_json::from_slice(&ran.stdout).expect("JSON");
-    let trials = document["trials"].as_array().expect("trials");
-    let states: Vec<&Value> = trials.iter().map(|trial| &trial["state"]).collect();
-    assert_eq!((states[0], states[1]), (&json!("failed"), &json!("failed")), "{trials:#?}");
-    assert_eq!((states.len(), states[3]), (4, &json!("measured")), "{trials:#?}");
-    let failures = document["failures"].as_array().expect("failures");
-    let hunt = place.path().join("hunt");
-    for (number, what, sign) in [
-        (1, "panic", Some("sysrq triggered crash")),
-        // QEMU is killed, and nothing is returned.
-        (2, "hang", None),
-        (3, "out-of-memory", Some("Out of memory: Killed process")),
-    ] {
-        let own = failures.iter().find(|failure| failure["what"] == what);
-        let own = own.unwrap_or_else(|| panic!("{what}: {failures:#?}"));
-        assert_eq!((&own["trials"], &own["trial"]), (&json!(1), &json!(number)), "{own:#}");
-        let file = |key: &str| {
-            let path = hunt.join(own[key].as_str().unwrap_or_else(|| panic!("{key}: {own:#}")));
-            std::fs::read_to_string(&path).unwrap_or_else(|why| panic!("{path:?}: {why}"))
-        };
-        if let Some(sign) = sign {
-            assert!(file("console").contains(sign), "{what}: {}", file("console"));
-        }
-        assert!(file("file").contains(own["loads"][0].as_str().expect("a load")), "{own:#}");
-    }
-    let report = place.punctual(&["hunt", "report", "hunt", "--junit", "verdicts.xml"]);
-    assert_eq!(report.status.code(), Some(0), "{}", text(&report));
-    let page = std::fs::read_to_string(hunt.join("report.html")).expect("a page");
-    let verdicts = std::fs::read_to_string(place.path().join("verdicts.xml")).expect("JUnit");
-    for (what, words) in
-        [("panic", "kernel panic"), ("hang", "hang"), ("out-of-memory", "out of memory")]
-    {
-        assert!(text(&report).contains(&format!("{words} in 1 trial")), "{}", text(&report));
-        assert!(page.contains(words), "{words}");
-        assert!(verdicts.contains(what), "{verdicts}");
-    }
-}
-
-fn has_stress_ng() -> bool {
-    let has = Command::new("stress-ng").arg("--version").output().is_ok();
-    if !has {
-        eprintln!("SKIPPED: this machine lacks stress-ng");
-    }
-    has
 }
 
 #[test]

@@ -5,7 +5,6 @@
 //! them.
 
 mod comparison;
-mod hunt;
 mod lab;
 mod page;
 mod run;
@@ -14,7 +13,6 @@ mod trend;
 mod tune;
 
 pub use comparison::comparison;
-pub use hunt::hunt;
 pub use lab::{lab, lab_page};
 pub use run::run;
 pub use tail::tails;
@@ -28,7 +26,7 @@ use punctual_core::Finding;
 
 #[derive(Debug)]
 pub struct Document {
-    /// Its kind, in the words of the command line: `hunt`.
+    /// Its kind, in the words of the command line: `lab`.
     pub(crate) kind: &'static str,
     /// The title of its page.
     pub(crate) title: String,
@@ -78,15 +76,12 @@ pub(crate) struct Item {
     pub mark: Mark,
     pub tone: Tone,
     pub text: String,
-    /// Commands and files that belong to it.
-    pub commands: Vec<String>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Mark {
     None,
     Bullet,
-    Number(u64),
 }
 
 /// Where the title of a table is shown.
@@ -176,10 +171,6 @@ impl Document {
 
 impl Item {
     pub(crate) fn new(mark: Mark, tone: Tone, text: impl Into<String>) -> Item {
-        Item { mark, tone, text: text.into(), commands: Vec::new() }
-    }
-
-    pub(crate) fn commands(self, commands: impl IntoIterator<Item = String>) -> Item {
-        Item { commands: commands.into_iter().collect(), ..self }
+        Item { mark, tone, text: text.into() }
     }
 }

@@ -4,7 +4,6 @@ mod comparison;
 mod comparison_answer;
 pub mod exact;
 pub mod explain;
-pub mod hunt;
 pub mod lab;
 pub mod tail;
 pub mod tune;

@@ -15,7 +15,6 @@ pub mod comparison;
 pub mod culprits;
 pub mod exact;
 pub mod figures;
-pub mod hunt;
 pub mod intervals;
 pub mod lab;
 pub(crate) mod lab_figures;

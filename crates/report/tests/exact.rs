@@ -2,11 +2,10 @@
 
 use punctual_bundle::Bundle;
 use punctual_bundle::exact::ExactDocument;
-use punctual_bundle::hunt::{HuntDocument, Required};
-use punctual_bundle::sections::{SectionsDocument, SectionsRun};
+use punctual_bundle::sections::{Required, SectionsDocument, SectionsRun};
 use punctual_bundle::summary::VerdictWord;
 use punctual_report::terminal::{self, ShowOptions};
-use punctual_report::{document as report, export, html};
+use punctual_report::{export, html};
 use serde_json::json;
 use std::path::Path;
 
@@ -219,101 +218,4 @@ fn the_page_shows_the_differences_between_kernels_with_a_drawing() {
     // Both tables of the difference, with a function that is on only one path.
     assert!(section.contains("difference to 6.12") && section.contains("-1,300"), "{section}");
     assert!(!section.contains("<script>") && !section.contains("</b>"), "{section}");
-}
-
-/// A search whose kernels failed in three ways, one of them twice.
-fn search() -> HuntDocument {
-    let failure = |what: &str, why: &str, trials: u64, trial: u64| {
-        json!({
-            "what": what, "why": why, "trials": trials, "trial": trial,
-            "loads": ["sh -c 'echo c >/proc/sysrq-trigger'", "stress-ng --vm 1 --quiet"],
-            "file": format!("found/failed-0{trial}-{what}.toml"),
-            "console": "trials/cells/a/r1.failed/console.log",
-        })
-    };
-    let document = json!({
-        "schema": "punctual-hunt/2", "kernel": "6.1", "ns_per_instruction": 8,
-        "measured_ns": 200_000_000, "seed": 1, "loads": 2, "surveyed": 2, "least_percent": 90,
-        "trials": [], "worst": null, "causes": [], "more_causes": 0, "against": [], "required": [],
-        "failures": [
-            failure("panic", "the guest's kernel panicked: <b>sysrq\u{1b}[2J", 2, 1),
-            failure("hang", "the guest was still running the job", 1, 2),
-            failure("out-of-memory", "the virtual machine's memory ran out", 1, 3),
-        ],
-    });
-    serde_json::from_value(document).expect("a document")
-}
-
-#[test]
-fn failures_of_a_search_in_terminal_page_and_junit() {
-    let options = ShowOptions { width: 80, ..ShowOptions::default() };
-    let text = report::hunt(&search(), "hunt").terminal(&options);
-    insta::assert_snapshot!(text);
-    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
-    let page = report::hunt(&search(), "hunt").page().expect("a page");
-    let mut junit = Vec::new();
-    export::write_junit_of_hunt(&search(), &mut junit).expect("a Vec takes it");
-    let junit = String::from_utf8(junit).expect("text");
-    for words in ["kernel panic", "hang", "out of memory", "console.log"] {
-        assert!(page.contains(words) && junit.contains(words), "{words}: {junit}");
-    }
-    assert!(junit.contains("errors=\"3\""), "{junit}");
-    assert!(!page.contains("<b>sysrq") && !junit.contains("<b>sysrq"), "{junit}");
-    assert!(page.contains("failed-01-panic.toml"), "{page}");
-}
-
-/// A search in which a minimisation step beats the second trial of the survey.
-fn found() -> HuntDocument {
-    let trial = |number: u64, stage: &str, longest: u64| {
-        json!({
-            "number": number, "stage": stage, "loads": [format!("stress-ng --fork {number}")],
-            "seed": 1, "state": "measured", "why": null, "worst_ns": 8 * longest,
-            "irqs_disabled": longest, "bundle": null, "console": null,
-        })
-    };
-    let cause = |function: &str, longest: u64, trial: u64, minimal: bool| {
-        json!({
-            "kind": "irqs-disabled", "function": function, "longest": longest, "trial": trial,
-            "trials": 2, "first": 1, "stack": ["do_exit", "__mmdrop", function],
-            "least": {
-                "loads": ["stress-ng --fork 1"], "duration_ns": 250_000_000, "shows": longest,
-                "minimal": minimal, "file": "found/01-x.toml",
-            },
-        })
-    };
-    let mut document = serde_json::to_value(search()).expect("JSON");
-    document["failures"] = json!([]);
-    document["trials"] = json!([
-        trial(1, "survey", 3_000),
-        trial(2, "survey", 40_000),
-        trial(3, "local", 2_500),
-        trial(4, "minimise", 41_000),
-    ]);
-    let causes = [
-        cause("free_pcppages_bulk", 41_000, 4, true),
-        cause(
-            "<i>a_function_with_a_name_of_sixty_columns_that_is_too_long_for_a_phone",
-            40_000,
-            2,
-            false,
-        ),
-    ];
-    document["causes"] = json!(causes);
-    serde_json::from_value(document).expect("a document")
-}
-
-#[test]
-fn a_search_report_goes_from_the_longest_to_the_minimised_inputs() {
-    let options = ShowOptions { width: 80, ..ShowOptions::default() };
-    let text = report::hunt(&found(), "hunt").terminal(&options);
-    let order =
-        ["The longest: 41,000 instructions", "limits", "smallest loads", "1 of 2 inputs was"];
-    let places: Vec<usize> =
-        order.map(|words| text.find(words).unwrap_or_else(|| panic!("{words}: {text}"))).to_vec();
-    assert!(places.is_sorted(), "{text}");
-    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
-    let page = report::hunt(&found(), "hunt").page().expect("a page");
-    // Functions with long names are readable on a phone.
-    assert!(page.contains("class=\"scroll stacked\""), "{page}");
-    assert!(!page.contains("<i>") && page.contains("1 of 2 inputs was made as small as it can be"));
 }

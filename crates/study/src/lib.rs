@@ -6,7 +6,7 @@
 //!    instruction.
 //! 2. [`targets`]: a run elsewhere.
 //! 3. `store`, the directory of a study, and [`process`], the runs that it starts.
-//! 4. [`labs`]: many runs; [`hunt`]: a search; [`tune`]: which settings help; [`baseline`]: the
+//! 4. [`labs`]: many runs; [`tune`]: which settings help; [`baseline`]: the
 //!    earlier runs.
 
 // These macros panic if the terminal was closed: `messages` does not.
@@ -15,7 +15,6 @@
 pub mod baseline;
 pub mod exact;
 pub mod exact_difference;
-pub mod hunt;
 pub mod labs;
 pub mod process;
 pub mod replay;

@@ -1,8 +1,9 @@
 //! The non-preemptible sections of a kernel that a run reaches: any command in a guest, its boot,
 //! or the measurement of a bundle.
 
+pub mod require;
+
 use crate::exact::{self, HowMuch, INSN, RunPrograms};
-use crate::hunt::require::Require;
 use crate::targets::vm::{kernel, named, preemption_word};
 use punctual_bundle::Bundle;
 use punctual_bundle::exact::{EXACT_MEMBER, ExactDocument};
@@ -20,6 +21,7 @@ use punctual_session::exit::Failure;
 use punctual_session::interrupts::SignalRequests;
 use punctual_session::messages::Listener;
 use punctual_session::programs::{find_program, programs_of};
+use require::Require;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,17 +1,15 @@
-//! Documents that can be shown like a bundle: a lab, a search, a tuning, a comparison.
+//! Documents that can be shown like a bundle: a lab, a tuning, a comparison.
 
+use super::lab;
 use super::printing::print;
-use super::{hunt, lab};
 use crate::exit::Failure;
 use punctual_bundle::Member;
 use punctual_bundle::comparison::{self, Comparison};
-use punctual_bundle::hunt::HuntDocument;
 use punctual_bundle::lab::{FILE as LAB, LabDocument};
 use punctual_bundle::tune::TuningDocument;
 use punctual_report::document::{self as report, Document};
 use punctual_report::terminal::ShowOptions;
 use punctual_session::messages::shown;
-use punctual_study::hunt::run::DOCUMENT as HUNT;
 use punctual_study::tune::directory::DOCUMENT as TUNING;
 use std::fs::File;
 use std::io::Read;
@@ -25,7 +23,6 @@ pub struct PlacedDocument {
 
 enum DocumentContent {
     Lab(LabDocument),
-    Search(HuntDocument),
     Tuning(Box<TuningDocument>),
     Comparison(Box<Comparison>),
 }
@@ -38,8 +35,6 @@ pub fn at(place: &Path) -> Result<Option<PlacedDocument>, Failure> {
     let has = |name: &str| Member::root(place).join(name).exists();
     let content = if has(LAB) {
         DocumentContent::Lab(lab::report::read(place)?)
-    } else if has(HUNT) {
-        DocumentContent::Search(hunt::report::read(place)?)
     } else if has(TUNING) {
         DocumentContent::Tuning(Box::new(punctual_study::tune::directory::found(place)?))
     } else if let Some(comparison) = compared(place)? {
@@ -81,7 +76,6 @@ impl PlacedDocument {
     pub fn kind(&self) -> &'static str {
         match self.content {
             DocumentContent::Lab(_) => "a lab",
-            DocumentContent::Search(_) => "a search",
             DocumentContent::Tuning(_) => "a tuning",
             DocumentContent::Comparison(_) => "a comparison",
         }
@@ -95,7 +89,6 @@ impl PlacedDocument {
         let text = |options: &ShowOptions| self.document().terminal(options);
         match &self.content {
             DocumentContent::Lab(lab) => print(lab, json, text, &[]),
-            DocumentContent::Search(found) => print(found, json, text, &[]),
             DocumentContent::Tuning(found) => print(found, json, text, &[]),
             DocumentContent::Comparison(found) => print(found, json, text, &[]),
         }
@@ -110,7 +103,6 @@ impl PlacedDocument {
         let place = self.place.display().to_string();
         match &self.content {
             DocumentContent::Lab(lab) => report::lab(lab, &place, &[]),
-            DocumentContent::Search(found) => report::hunt(found, &place),
             DocumentContent::Tuning(found) => report::tune(found, &place),
             DocumentContent::Comparison(found) => report::comparison(found),
         }

@@ -10,7 +10,7 @@ use punctual_report::{document, html};
 use punctual_session::messages::shown;
 use std::path::{Path, PathBuf};
 
-/// Write one HTML page about bundles, or about a lab, a search, a tuning or a comparison
+/// Write one HTML page about bundles, or about a lab, a tuning or a comparison
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  punctual report punctual-quickstart-20261103-141500\n  \
                         punctual report standard/ rt/ -o comparison.html\n  punctual report \
@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
                         BUNDLE --limit 'request->reply < 500us'\n\nThe page works offline in any \
                         browser and loads nothing from the network.")]
 pub struct ReportArgs {
-    /// Bundles, or one directory of a lab, a search or a tuning, or one comparison as JSON
+    /// Bundles, or one directory of a lab or a tuning, or one comparison as JSON
     /// [default: the newest bundle in the current directory]
     #[arg(value_name = "BUNDLE")]
     bundles: Vec<PathBuf>,

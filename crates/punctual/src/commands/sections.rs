@@ -3,7 +3,6 @@
 use super::bundle::{open, show_options};
 use crate::exit::{self, Ending, Exit, Failure};
 use crate::output;
-use punctual_bundle::hunt::together;
 use punctual_report::terminal;
 use punctual_study::sections::{self, GuestWork};
 use std::path::PathBuf;
@@ -79,5 +78,5 @@ pub fn run(args: SectionsArgs) -> Ending {
         true => output::print_json(&document),
         false => output::print(&terminal::sections(&document, args.worst, &show_options())),
     };
-    exit::after(printed, Exit::of_word(together(&document.required)))
+    exit::after(printed, Exit::of_word(document.verdict()))
 }

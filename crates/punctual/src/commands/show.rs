@@ -10,12 +10,12 @@ use punctual_report::terminal;
 use punctual_session::playback;
 use std::path::PathBuf;
 
-/// Show a bundle, a lab, a search, a tuning or a comparison in the terminal
+/// Show a bundle, a lab, a tuning or a comparison in the terminal
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  punctual show punctual-quickstart-20261103-141500\n  \
                         punctual show --json BUNDLE | jq '.phases[].series[].max'")]
 pub struct ShowArgs {
-    /// Bundles, directories of labs, searches or tunings, comparisons as JSON [default: the newest
+    /// Bundles, directories of labs or tunings, comparisons as JSON [default: the newest
     /// bundle in the current directory]
     #[arg(value_name = "BUNDLE")]
     bundles: Vec<PathBuf>,

@@ -49,8 +49,6 @@ const LINES: &[(&str, &[i32], &[i32])] = &[
     ("tail good", DONE, DONE),
     ("trend kept", DONE, DONE),
     ("export good --format json", DONE, DONE),
-    ("hunt none.toml", REFUSED, REFUSED),
-    ("hunt report none", REFUSED, REFUSED),
     ("sections good", REFUSED, REFUSED),
     ("boot status", DONE, DONE),
     // The machine of the tests may have a boot loader and a pending trial.

@@ -1,6 +1,6 @@
 //! A document as a page without a script.
 
-use super::{Document, Item, List, Mark, Section, Title};
+use super::{Document, Item, List, Section, Title};
 use crate::format::plain;
 use crate::html::lab::Scripted;
 use crate::html::page::{STYLE, fill, policy, style};
@@ -56,7 +56,7 @@ enum Block<'a> {
     Answer { class: &'static str, lines: Vec<(String, String)> },
     About { lines: Vec<(String, String)> },
     Text { class: &'static str, text: String },
-    List { items: Vec<Listed>, is_numbered: bool, more: usize },
+    List { items: Vec<Listed>, more: usize },
     Table { table: Table, title: String, look: Look, is_timed: bool },
     Plots { plots: &'a [Plot] },
     Curves { drawing: &'a PlotDrawing, reduced: &'a str },
@@ -78,10 +78,8 @@ enum Look {
 
 #[derive(Serialize)]
 struct Listed {
-    number: u64,
     class: &'static str,
     text: String,
-    commands: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -217,14 +215,8 @@ fn of_table(table: &tables::Table, look: Look) -> Block<'_> {
 }
 
 fn of_list(list: &List) -> Block<'_> {
-    let listed = |item: &Item| Listed {
-        number: if let Mark::Number(number) = item.mark { number } else { 0 },
-        class: class(item.tone),
-        text: shown(&item.text),
-        commands: item.commands.iter().map(|command| plain(command)).collect(),
-    };
+    let listed = |item: &Item| Listed { class: class(item.tone), text: shown(&item.text) };
     Block::List {
-        is_numbered: list.items.iter().any(|item| matches!(item.mark, Mark::Number(_))),
         items: list.items.iter().take(list.shown.page).map(listed).collect(),
         more: list.items.len().saturating_sub(list.shown.page),
     }

@@ -3,7 +3,7 @@
 use super::{Document, Item, Mark, Title};
 use crate::format::{count, counted, plain};
 use crate::html::plot::Plot;
-use crate::html::scatter::{Scatter, ScatterLine, ScatterSide};
+use crate::html::scatter::{Scatter, ScatterSide};
 use crate::html::text::name;
 use crate::tables::{Face, Tone, trend as tables};
 use crate::verdict::baseline;
@@ -110,5 +110,5 @@ fn drawing(figure: &TrendFigure) -> Option<Scatter> {
     let upwards = ScatterSide::new(&title, if figure.is_time { "ns" } else { "count" });
     let newest = figure.levels.last().and_then(|level| tables::change(figure, level));
     let caption = newest.map_or_else(|| title.clone(), |change| format!("{title}: {change}"));
-    Scatter::of(caption, &across, &upwards, &points, ScatterLine::Levels(&levels))
+    Scatter::of(caption, &across, &upwards, &points, &levels)
 }

@@ -36,7 +36,7 @@ pub(crate) struct Scatter {
     dots: String,
     /// Whether there is room for larger dots.
     few: bool,
-    /// A step line; empty: none.
+    /// The levels; empty: none.
     steps: String,
     /// Vertical lines at changes; empty: none.
     changes: String,
@@ -73,7 +73,7 @@ fn draw(who: &str, table: &Table, x: &str, y: &str) -> Option<Scatter> {
     let side = |column: &Column| ScatterSide::new(&column.name, &column.unit);
     let (x, y) = (side(table.columns.get(of_x)?), side(table.columns.get(of_y)?));
     let title = format!("{} over {}, of {who}", y.title, x.title);
-    Scatter::of(title, &x, &y, &points, ScatterLine::None)
+    Scatter::of(title, &x, &y, &points, &[])
 }
 
 pub(crate) struct ScatterSide {
@@ -88,15 +88,8 @@ impl ScatterSide {
     }
 }
 
-/// A line drawn over points.
-#[derive(Clone, Copy)]
-pub(crate) enum ScatterLine<'a> {
-    None,
-    /// The running maximum: the points are in horizontal order.
-    Largest,
-    /// Levels, each with its horizontal range and height; `None` is unknown.
-    Levels(&'a [([f64; 2], Option<f64>)]),
-}
+/// A level over points: its horizontal range and height; `None` is unknown.
+pub(crate) type ScatterLevel = ([f64; 2], Option<f64>);
 
 /// The coordinate system of a drawing.
 struct ScatterFrame {
@@ -132,26 +125,9 @@ impl ScatterFrame {
         dots
     }
 
-    /// The running maximum of points in horizontal order.
-    fn largest(&self, points: &[(f64, f64)]) -> String {
-        let (mut steps, mut largest) = (String::new(), f64::NEG_INFINITY);
-        for (x, y) in points {
-            if *y > largest {
-                // Writing to a string cannot fail.
-                let _ = match steps.is_empty() {
-                    true => write!(steps, "M{:.1} {:.1}", self.x(*x), self.y(*y)),
-                    false => write!(steps, "H{:.1}V{:.1}", self.x(*x), self.y(*y)),
-                };
-                largest = *y;
-            }
-        }
-        let _ = write!(steps, "H{:.1}", PLOT.right);
-        steps
-    }
-
     /// A line segment for each level.
-    fn levels(&self, levels: &[([f64; 2], Option<f64>)]) -> String {
-        let piece = |([from, to], height): &([f64; 2], Option<f64>)| {
+    fn levels(&self, levels: &[ScatterLevel]) -> String {
+        let piece = |([from, to], height): &ScatterLevel| {
             let y = self.y((*height)?);
             Some(format!("M{:.1} {y:.1}H{:.1}", self.x(*from), self.x(*to)))
         };
@@ -159,30 +135,25 @@ impl ScatterFrame {
     }
 
     /// A vertical line at the beginning of each level but the first.
-    fn changes(&self, levels: &[([f64; 2], Option<f64>)]) -> String {
+    fn changes(&self, levels: &[ScatterLevel]) -> String {
         let begins = levels.iter().skip(1).map(|([from, _], _)| self.x(*from));
         begins.map(|x| format!("M{x:.1} {}V{}", PLOT.top, PLOT.bottom)).collect()
     }
 }
 
 impl Scatter {
-    /// Points as dots; `None` if there are fewer than two.
+    /// Points as dots, with levels over them; `None` if there are fewer than two.
     pub(crate) fn of(
         title: String,
         x: &ScatterSide,
         y: &ScatterSide,
         points: &[(f64, f64)],
-        line: ScatterLine<'_>,
+        levels: &[ScatterLevel],
     ) -> Option<Scatter> {
         if points.len() < 2 {
             return None;
         }
         let frame = ScatterFrame::of(points);
-        let (steps, changes) = match line {
-            ScatterLine::None => (String::new(), String::new()),
-            ScatterLine::Largest => (frame.largest(points), String::new()),
-            ScatterLine::Levels(levels) => (frame.levels(levels), frame.changes(levels)),
-        };
         let ticks = |axis: &PlotAxis, unit: &str, at: &dyn Fn(f64) -> f64| -> Vec<AxisTick> {
             let tick = |value: f64| AxisTick { at: at(value), label: label(value, unit) };
             // Counts of runs have no fractional ticks.
@@ -207,8 +178,8 @@ impl Scatter {
             y_title: y.title.clone(),
             dots: frame.dots(points),
             few: points.len() <= FEW,
-            steps,
-            changes,
+            steps: frame.levels(levels),
+            changes: frame.changes(levels),
             plot: PLOT,
         })
     }
@@ -256,26 +227,11 @@ mod tests {
     }
 
     #[test]
-    fn the_running_maximum_is_drawn_as_steps() {
-        let side = |title: &str| ScatterSide::new(title, "count");
-        let points = [(1.0, 10.0), (2.0, 5.0), (3.0, 20.0), (4.0, 20.0)];
-        let drawn =
-            Scatter::of(String::new(), &side("x"), &side("y"), &points, ScatterLine::Largest)
-                .unwrap();
-        // One step up at the third point, continued to the end of the plot; an axis ends 2 % beyond
-        // the largest value.
-        assert_eq!(drawn.steps, "M144.8 126.0H310.5V26.0H400.0");
-        assert_eq!(drawn.dots.matches("h0").count(), 4);
-    }
-
-    #[test]
     fn levels_are_drawn_as_segments_and_changes_at_their_start() {
         let side = || ScatterSide::new("", "count");
         let points = [(1.0, 10.0), (2.0, 10.0), (3.0, 20.0), (4.0, 20.0)];
         let levels = [([0.5, 2.5], Some(10.0)), ([2.5, 4.5], None)];
-        let drawn =
-            Scatter::of(String::new(), &side(), &side(), &points, ScatterLine::Levels(&levels))
-                .unwrap();
+        let drawn = Scatter::of(String::new(), &side(), &side(), &points, &levels).unwrap();
         assert_eq!(drawn.steps, "M103.4 126.0H269.1");
         assert_eq!(drawn.changes, "M269.1 22V226");
     }

@@ -5,7 +5,8 @@ use punctual_bundle::answer::{AnsweredDelay, Delays};
 use punctual_bundle::exact::{
     DisabledSection, ExactDifference, ExactPair, ExactPart, ExplainedExactSample,
 };
-use punctual_bundle::sections::{SectionsDocument, SectionsRun};
+use punctual_bundle::sections::{Required, SectionsDocument, SectionsRun};
+use punctual_bundle::summary::VerdictWord;
 use punctual_core::Nanos;
 use std::cmp::Reverse;
 
@@ -170,4 +171,19 @@ pub fn longest(section: &DisabledSection, insn_ns: u32, stack: &str) -> String {
         counted(section.longest, "instruction"),
         micros(Nanos(i64::try_from(ns).unwrap_or(i64::MAX)))
     )
+}
+
+/// A requirement on sections with its verdict.
+pub fn required(required: &Required) -> String {
+    let text = format::plain(&required.requirement);
+    let longest = required.longest.map_or(String::new(), |longest| {
+        format!("; the longest is {} instructions", count(longest))
+    });
+    match required.verdict {
+        VerdictWord::Met => {
+            format!("{text}: nothing longer was found{longest}. This proves no bound.")
+        }
+        VerdictWord::NotMet => format!("{text}: not met{longest}"),
+        _ => format!("{text}: undecided, nothing was measured"),
+    }
 }

@@ -56,15 +56,13 @@ fn write(out: &mut TextPage, section: &Section, next: Option<&Section>) {
 }
 
 fn write_list(out: &mut TextPage, list: &List) {
-    for Item { mark, tone, text, commands } in list.items.iter().take(list.shown.terminal) {
+    for Item { mark, tone, text } in list.items.iter().take(list.shown.terminal) {
         let first = match mark {
             Mark::None => "  ".to_owned(),
             Mark::Bullet => out.either("  · ", "  - ").to_owned(),
-            Mark::Number(number) => format!("  {number}  "),
         };
         let hang = " ".repeat(format::width_of(&first).max(4));
         out.paragraph(&first, &hang, *tone, text);
-        commands.iter().for_each(|command| out.line(&format!("{hang}{}", format::plain(command))));
     }
     let more = list.items.len().saturating_sub(list.shown.terminal);
     if more > 0 {

@@ -6,7 +6,7 @@
 use super::ShowOptions;
 use super::paint::TextPage;
 use super::table::{painted, title as table_title};
-use crate::document::{Document, Item, Mark, Section, Title};
+use crate::document::{Document, Item, Section, Title};
 use crate::format;
 use crate::tables::{Cell, Face, Table};
 use punctual_core::Severity;
@@ -65,11 +65,7 @@ fn section_text(page: &TextPage, section: &Section) -> String {
 }
 
 fn item(item: &Item) -> String {
-    let mark = match item.mark {
-        Mark::None | Mark::Bullet => "-".to_owned(),
-        Mark::Number(number) => format!("{number}."),
-    };
-    format!("{mark} {}\n", escaped(&item.text))
+    format!("- {}\n", escaped(&item.text))
 }
 
 fn more(number: usize) -> String {

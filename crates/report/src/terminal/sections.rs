@@ -5,7 +5,7 @@ use super::exact::stack;
 use super::paint::{TextPage, Tone};
 use super::table;
 use crate::format;
-use crate::sentence::{exact as words, hunt};
+use crate::sentence::exact as words;
 use crate::tables::RowLimit;
 use crate::tables::exact as tables;
 use punctual_bundle::sections::SectionsDocument;
@@ -30,7 +30,7 @@ pub fn sections(document: &SectionsDocument, worst: usize, options: &ShowOptions
             VerdictWord::Met => Tone::Plain,
             _ => Tone::Bad,
         };
-        out.paragraph("  ", "    ", tone, &hunt::required(required));
+        out.paragraph("  ", "    ", tone, &words::required(required));
     }
     for (disabled, sections) in tables::kinds(document.sections.by_kind()) {
         let mut table = tables::sections(disabled, sections, insn_ns);

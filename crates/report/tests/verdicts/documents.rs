@@ -1,9 +1,8 @@
-//! Labs, searches and comparisons: in all outcomes, terminal, page, JUnit and exit code agree.
+//! Labs and comparisons: in all outcomes, terminal, page, JUnit and exit code agree.
 
 use super::outputs::is_well;
 use punctual_bundle::Exit;
 use punctual_bundle::comparison::Comparison;
-use punctual_bundle::hunt::HuntDocument;
 use punctual_bundle::lab::LabDocument;
 use punctual_bundle::summary::VerdictWord;
 use punctual_report::terminal::ShowOptions;
@@ -109,43 +108,6 @@ fn labs_agree_with_their_exit_code() {
         let mut junit = Vec::new();
         export::write_junit_of_lab(&lab, &mut junit).unwrap();
         let text = document::lab(&lab, "ways", &[]).terminal(&ShowOptions::default());
-        agree(&way, exit, &text, &page, junit);
-    }
-}
-
-fn search(verdict: Option<&str>, fails: bool) -> HuntDocument {
-    let required: Vec<Value> = verdict
-        .iter()
-        .map(|word| json!({ "requirement": "max < 1ms", "verdict": word, "longest": 7 }))
-        .collect();
-    let failure = json!({
-        "what": "panic", "why": "the guest's kernel panicked", "trials": 1, "trial": 1,
-        "loads": ["true"], "file": null, "console": null,
-    });
-    let failures = if fails { vec![failure] } else { Vec::new() };
-    let document = json!({
-        "schema": "punctual-hunt/2", "kernel": "6.1", "ns_per_instruction": 8,
-        "measured_ns": 200_000_000, "seed": 1, "loads": 1, "surveyed": 1, "least_percent": 90,
-        "trials": [], "worst": null, "causes": [], "more_causes": 0, "against": [],
-        "required": required, "failures": failures,
-    });
-    serde_json::from_value(document).unwrap()
-}
-
-#[test]
-fn searches_agree_with_their_exit_code() {
-    let words = WORDS.map(|(word, exit)| (Some(word), false, exit));
-    let failing =
-        [(None, Exit::Failed), (Some("met"), Exit::Failed), (Some("not-met"), Exit::NotMet)];
-    let failing = failing.map(|(word, exit)| (word, true, exit));
-    for (word, fails, exit) in words.into_iter().chain(failing).chain([(None, false, Exit::Done)]) {
-        let search = search(word, fails);
-        let way = format!("{word:?} {fails}");
-        assert_eq!(search.exit(), exit, "{way}");
-        let page = document::hunt(&search, "hunt").page().unwrap();
-        let mut junit = Vec::new();
-        export::write_junit_of_hunt(&search, &mut junit).unwrap();
-        let text = document::hunt(&search, "hunt").terminal(&ShowOptions::default());
         agree(&way, exit, &text, &page, junit);
     }
 }

@@ -6,12 +6,8 @@ use punctual_core::format::{clipped, counted, duration, roughly};
 use punctual_session::messages::Messages;
 use std::time::Duration;
 
-/// The current description of the enclosing study; it precedes the progress.
-pub type EnclosingStudy<'a> = &'a dyn Fn() -> String;
-
 pub struct LabProgress<'a> {
     messages: &'a dyn Messages,
-    whole: Option<EnclosingStudy<'a>>,
     total: usize,
     /// Runs that are over, including earlier ones.
     over: usize,
@@ -20,17 +16,10 @@ pub struct LabProgress<'a> {
 }
 
 impl<'a> LabProgress<'a> {
-    /// The progress of this many runs, some of which are over already. Runs of an enclosing study
-    /// are not listed one by one.
-    pub fn new(
-        total: usize,
-        over: usize,
-        messages: &'a dyn Messages,
-        whole: Option<EnclosingStudy<'a>>,
-    ) -> LabProgress<'a> {
-        let progress =
-            LabProgress { messages, whole, total, over, failed: 0, shown: String::new() };
-        if over > 0 && whole.is_none() {
+    /// The progress of this many runs, some of which are over already.
+    pub fn new(total: usize, over: usize, messages: &'a dyn Messages) -> LabProgress<'a> {
+        let progress = LabProgress { messages, total, over, failed: 0, shown: String::new() };
+        if over > 0 {
             progress.say(&format!("already done: {over} of {}", counted(total as u64, "run")));
         }
         progress
@@ -45,8 +34,7 @@ impl<'a> LabProgress<'a> {
             Some(why) => format!("{name}  FAILED after {took}: {why}  {}", self.standing(left)),
         };
         // On a terminal the changing line shows successes.
-        let is_listed = failure.is_some() || self.messages.line_width().is_none();
-        if is_listed && self.whole.is_none() {
+        if failure.is_some() || self.messages.line_width().is_none() {
             self.say(&line);
         }
     }
@@ -56,11 +44,8 @@ impl<'a> LabProgress<'a> {
         let Some(width) = self.messages.line_width() else { return };
         let failed =
             if self.failed > 0 { format!(", {} failed", self.failed) } else { String::new() };
-        let standing = format!("{}{failed}", self.standing(left));
-        let line = match self.whole {
-            Some(whole) => format!("{}  {standing}", whole()),
-            None => format!("{standing}  running: {}", running.join(", ")),
-        };
+        let standing = self.standing(left);
+        let line = format!("{standing}{failed}  running: {}", running.join(", "));
         let line = clipped(&line, width.max(20) - 1, false);
         if line != self.shown {
             self.messages.replace_line(&line);

@@ -7,7 +7,7 @@ use super::estimates::remember;
 use super::hosts::{Hosts, NextHost};
 use super::jobs::{LabJob, PlannedCell, PlannedLab};
 use super::lane::RunLane;
-use super::progress::{EnclosingStudy, LabProgress};
+use super::progress::LabProgress;
 use crate::process::POLL_INTERVAL;
 use punctual_core::Nanos;
 use punctual_session::exit::Failure;
@@ -26,7 +26,7 @@ struct RunningJob {
     host: Option<usize>,
 }
 
-/// Runs all jobs without a finished bundle. `whole` is the enclosing study, if any.
+/// Runs all jobs without a finished bundle.
 ///
 /// # Errors
 /// The directory cannot be written. A failed run is not an error.
@@ -36,7 +36,6 @@ pub fn run(
     directory: &LabDirectory,
     interrupts: &SignalRequests,
     messages: &dyn Messages,
-    whole: Option<EnclosingStudy<'_>>,
 ) -> Result<AttemptedRuns, Failure> {
     let inputs: Vec<String> = jobs.iter().map(|job| directory.inputs(planned, job)).collect();
     let finished =
@@ -51,7 +50,7 @@ pub fn run(
         jobs,
         directory,
         cpus: affinity(0).map(|cpus| cpus.iter().collect()).unwrap_or_default(),
-        progress: LabProgress::new(jobs.len(), there, messages, whole),
+        progress: LabProgress::new(jobs.len(), there, messages),
         hosts: Hosts::of(planned),
         pending: (0..jobs.len()).filter(|k| matches!(done[*k], AttemptResult::Waiting)).collect(),
         running: Vec::new(),

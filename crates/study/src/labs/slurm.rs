@@ -67,7 +67,7 @@ pub fn run(
     };
     lab.look(&mut |_, _, _| {});
     let there = jobs.len() - lab.missing().len();
-    let mut progress = LabProgress::new(jobs.len(), there, messages, None);
+    let mut progress = LabProgress::new(jobs.len(), there, messages);
     let ended = lab.all(&mut progress, interrupts);
     progress.end();
     let interrupted = ended?;

@@ -154,7 +154,7 @@ pub fn run(args: LabRunArgs) -> Ending {
         Some(CellRunner::Slurm) => slurm::run(&planned, &jobs, &directory, &interrupts, messages)?,
         Some(CellRunner::Ssh(_)) | None => {
             directory.clean(&planned);
-            schedule::run(&planned, &jobs, &directory, &interrupts, messages, None)?
+            schedule::run(&planned, &jobs, &directory, &interrupts, messages)?
         }
     };
     let boards = (planned.has_boots() && !ran.interrupted)

@@ -2,7 +2,7 @@
 
 use crate::format::plain;
 use crate::html::plot::Plot;
-use crate::html::scatter::{Scatter, ScatterLine, ScatterSide};
+use crate::html::scatter::{Scatter, ScatterSide};
 use crate::tables::lab_figures::figure;
 use crate::tables::lab_work::{SERIES, what};
 use punctual_bundle::lab::{CellDocument, LabDocument};
@@ -48,7 +48,7 @@ pub(crate) fn plots(lab: &LabDocument) -> Vec<Plot> {
         }
     }
     let plots = drawn.into_iter().filter_map(|(caption, x, y, dots)| {
-        Scatter::of(caption, &x, &y, &dots, ScatterLine::None).map(Plot::Dots)
+        Scatter::of(caption, &x, &y, &dots, &[]).map(Plot::Dots)
     });
     plots.take(PLOTS).collect()
 }

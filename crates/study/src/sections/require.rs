@@ -1,6 +1,6 @@
-//! A requirement on all findings: `max < 20000 instructions`, `max < 100us`.
+//! A requirement on the longest of all: `max < 20000 instructions`, `max < 100us`.
 
-use punctual_bundle::hunt::Required;
+use punctual_bundle::sections::Required;
 use punctual_bundle::summary::VerdictWord;
 use punctual_core::Nanos;
 
@@ -25,8 +25,7 @@ impl Require {
         let wrong = || {
             format!(
                 "`{text}` is not a requirement on sections or latencies\nhelp: write `max < 20000 \
-                instructions` \
-                 or `max < 100us`"
+                 instructions` or `max < 100us`"
             )
         };
         let rest = text.trim().strip_prefix("max").ok_or_else(wrong)?.trim_start();
@@ -70,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hunt_requirements_accept_instructions_and_times() {
+    fn requirements_accept_instructions_and_times() {
         let judged = |text: &str, longest| {
             Require::parse(text).expect("a requirement").judge(longest, 8).verdict
         };
