@@ -8,14 +8,12 @@ mod comparison;
 mod lab;
 mod page;
 mod run;
-mod tail;
 mod trend;
 mod tune;
 
 pub use comparison::comparison;
 pub use lab::{lab, lab_page};
 pub use run::run;
-pub use tail::tails;
 pub use trend::trend;
 pub use tune::{tune, tune_settings};
 
@@ -73,15 +71,8 @@ pub(crate) struct List {
 
 #[derive(Debug)]
 pub(crate) struct Item {
-    pub mark: Mark,
     pub tone: Tone,
     pub text: String,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Mark {
-    None,
-    Bullet,
 }
 
 /// Where the title of a table is shown.
@@ -93,8 +84,6 @@ pub(crate) enum Title {
     Above,
     /// As a heading; a page shows the table when the reader opens it.
     Folded,
-    /// Nowhere in a terminal, which shows the rows as a list; folded on a page.
-    List,
 }
 
 impl Document {
@@ -170,7 +159,7 @@ impl Document {
 }
 
 impl Item {
-    pub(crate) fn new(mark: Mark, tone: Tone, text: impl Into<String>) -> Item {
-        Item { mark, tone, text: text.into() }
+    pub(crate) fn new(tone: Tone, text: impl Into<String>) -> Item {
+        Item { tone, text: text.into() }
     }
 }

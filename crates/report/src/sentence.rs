@@ -5,7 +5,6 @@ mod comparison_answer;
 pub mod exact;
 pub mod explain;
 pub mod lab;
-pub mod tail;
 pub mod tune;
 
 pub use comparison::of_series;

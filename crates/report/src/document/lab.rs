@@ -1,7 +1,7 @@
 //! A lab: the answer, the causes, each series with its cells, the effect of each axis, the
 //! requirements, the failures.
 
-use super::{Document, Item, Mark, Section, Title};
+use super::{Document, Item, Section, Title};
 use crate::format::{clipped, counted};
 use crate::html::lab::{heat, work};
 use crate::html::plot::Plot;
@@ -63,7 +63,7 @@ pub fn lab(lab: &LabDocument, directory: &str, pages: &[Option<String>]) -> Docu
         document.only(Face::Terminal, |document| {
             document.heading(LIMITS);
             let limits = lab.limits.iter();
-            document.list(usize::MAX, limits.map(|of| Item::new(Mark::None, Tone::Faint, of)));
+            document.list(usize::MAX, limits.map(|of| Item::new(Tone::Faint, of)));
         });
     }
     document
@@ -135,12 +135,12 @@ fn explained(document: &mut Document, lab: &LabDocument, pages: &[Option<String>
         let called = called.into_iter().take(CALLS).map(|(cell, worst)| {
             let name = clipped(&cell.name, NAME_WIDTH, false);
             let text = format!("calls in {name}: {}", words::calls(worst));
-            Item::new(Mark::None, Tone::Faint, text)
+            Item::new(Tone::Faint, text)
         });
         let why = known.filter_map(|(cell, worst)| Some((cell, worst.unexplained.as_deref()?)));
         let why = why.take(LISTED_PROBLEMS).map(|(cell, why)| {
             let text = format!("{} is not explained: {why}", cell.name);
-            Item::new(Mark::None, Tone::Uncertain, text)
+            Item::new(Tone::Uncertain, text)
         });
         document.list(usize::MAX, called.chain(why));
     });
@@ -208,7 +208,7 @@ fn problems(document: &mut Document, lab: &LabDocument) {
                 VerdictWord::Met => met += 1,
                 _ => {
                     let text = words::requirement(cell, series, one);
-                    open.push(Item::new(Mark::None, Tone::Bad, text));
+                    open.push(Item::new(Tone::Bad, text));
                 }
             }
         }
@@ -222,7 +222,7 @@ fn problems(document: &mut Document, lab: &LabDocument) {
         document.text(Tone::Plain, format!("met: {all} of a requirement and a series of a cell"));
     }
     let troubles = lab.cells.iter().flat_map(|cell| {
-        let item = |text| Item::new(Mark::None, Tone::Bad, format!("{}: {text}", cell.name));
+        let item = |text| Item::new(Tone::Bad, format!("{}: {text}", cell.name));
         cell.trouble.iter().map(item)
     });
     let troubles: Vec<Item> = troubles.collect();

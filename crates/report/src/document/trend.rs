@@ -1,6 +1,6 @@
 //! Histories of runs: the verdict on the newest run, and where figures changed.
 
-use super::{Document, Item, Mark, Title};
+use super::{Document, Item, Title};
 use crate::format::{count, counted, plain};
 use crate::html::plot::Plot;
 use crate::html::scatter::{Scatter, ScatterSide};
@@ -28,7 +28,7 @@ pub fn trend(trend: &TrendDocument, directory: &str) -> Document {
         let count = counted(trend.left_out.len() as u64, "record");
         document.heading(format!("{count} left out"));
         let whys = trend.left_out.iter();
-        document.list(NAMED_RECORDS, whys.map(|why| Item::new(Mark::None, Tone::Uncertain, why)));
+        document.list(NAMED_RECORDS, whys.map(|why| Item::new(Tone::Uncertain, why)));
     }
     document
 }
@@ -73,8 +73,7 @@ fn proposed(document: &mut Document, history: &TrendHistory) {
             history.proposed.iter().filter(|bound| bound.place == place).collect();
         let lines: Vec<String> = own.iter().map(|one| quoted(&one.require)).collect();
         document.text(Tone::Strong, format!("require = [{}]", lines.join(", ")));
-        let items =
-            own.iter().map(|one| Item::new(Mark::None, Tone::Plain, baseline::of_bound(one)));
+        let items = own.iter().map(|one| Item::new(Tone::Plain, baseline::of_bound(one)));
         document.list(own.len(), items);
         document.text(Tone::Faint, format!("of {}", plain(place)));
     }

@@ -1,6 +1,6 @@
 //! The results of a tuning, and the settings that can be tried.
 
-use super::{Document, Item, Mark, Title};
+use super::{Document, Item, Title};
 use crate::format::micros_f64;
 use crate::html::plot::{Effect, Forest, Plot};
 use crate::sentence::tune as words;
@@ -63,7 +63,7 @@ fn not_tried<'a>(
     let reasons = words::by_reason(all);
     if !reasons.is_empty() {
         document.heading(heading);
-        let item = |(names, why)| Item::new(Mark::None, Tone::Plain, format!("{names}: {why}"));
+        let item = |(names, why)| Item::new(Tone::Plain, format!("{names}: {why}"));
         document.list(usize::MAX, reasons.into_iter().map(item));
     }
 }

@@ -3,7 +3,7 @@
 use super::ShowOptions;
 use super::paint::{TextPage, Tone};
 use super::{answer, findings, table};
-use crate::document::{Document, Item, List, Mark, Section, Title};
+use crate::document::{Document, Item, List, Section, Title};
 use crate::format;
 use crate::tables::Face;
 
@@ -49,20 +49,14 @@ fn write(out: &mut TextPage, section: &Section, next: Option<&Section>) {
         Section::List(list) => write_list(out, list),
         Section::Table(table, Title::Heading | Title::Folded) => table::section(out, table),
         Section::Table(table, Title::Above) => table::body(out, table),
-        Section::Table(table, Title::List) => table::list(out, table),
         Section::Plots(_) | Section::Curves => {}
         Section::Findings(all) => findings::write(out, all),
     }
 }
 
 fn write_list(out: &mut TextPage, list: &List) {
-    for Item { mark, tone, text } in list.items.iter().take(list.shown.terminal) {
-        let first = match mark {
-            Mark::None => "  ".to_owned(),
-            Mark::Bullet => out.either("  · ", "  - ").to_owned(),
-        };
-        let hang = " ".repeat(format::width_of(&first).max(4));
-        out.paragraph(&first, &hang, *tone, text);
+    for Item { tone, text } in list.items.iter().take(list.shown.terminal) {
+        out.paragraph("  ", "    ", *tone, text);
     }
     let more = list.items.len().saturating_sub(list.shown.terminal);
     if more > 0 {

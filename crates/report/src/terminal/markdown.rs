@@ -78,7 +78,7 @@ fn table(page: &TextPage, table: &Table, title: Title) -> String {
         Title::Heading | Title::Folded => {
             format!("{}\n\n", escaped(&table_title(page, table)))
         }
-        Title::Above | Title::List => String::new(),
+        Title::Above => String::new(),
     };
     let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
     let heads = columns.iter().map(|column| escaped(&column.heading)).collect();
