@@ -4,7 +4,6 @@
 //! The interface is [`Reboots`]; [`run`] is the loop, independent of boot loaders, which
 //! [`punctual_host::boot`] knows. [`unit`] is the text for systemd; [`system`] is this machine.
 
-mod lasting;
 pub mod run;
 mod state;
 pub mod system;

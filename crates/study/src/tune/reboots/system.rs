@@ -1,7 +1,7 @@
 //! This machine, booted with other parameters.
 
 use super::Reboots;
-use super::{lasting, unit};
+use super::unit;
 use crate::tune::blocks::BlockRuns;
 use crate::tune::directory::{TuneDirectory, TuningSpec};
 use crate::tune::reboot_plan::RebootPlan;
@@ -11,6 +11,7 @@ use punctual_host::boot::kept::{KeptFiles, NewContent, Revert};
 use punctual_host::boot::{BootFiles, Loader, Trial, find, harness, run};
 use punctual_host::files::{Files, Root};
 use punctual_host::isolate::check_rights;
+use punctual_host::service_program::{check_survives_boot, resolve_links};
 use punctual_session::exit::Failure;
 use punctual_session::interrupts::SignalRequests;
 use punctual_session::messages::{Listener, shown};
@@ -103,7 +104,7 @@ impl RootedSystem {
         let mounts = self.read("/proc/self/mounts")?;
         let needed = [&self.place, &self.program].into_iter().chain(&self.plan.cwd);
         for path in needed {
-            lasting::check(&mounts, &lasting::real(path)).map_err(|why| {
+            check_survives_boot(&mounts, &resolve_links(path)).map_err(|why| {
                 Failure::refused(format!(
                     "after a boot the tuning needs its directory, punctual, and the directory in \
                      which it was begun: {why}"
