@@ -35,7 +35,7 @@ pub fn check_service_program(files: &dyn Files, program: &Path) -> Result<(), St
 ///
 /// # Errors
 /// The reason why not.
-pub fn check_survives_boot(mounts: &str, path: &Path) -> Result<(), String> {
+fn check_survives_boot(mounts: &str, path: &Path) -> Result<(), String> {
     let shown = path.display();
     let name = path.to_str().filter(|text| !text.contains(char::is_control));
     let name = name.ok_or_else(|| format!("a service cannot name {path:?}"))?;
@@ -52,7 +52,7 @@ pub fn check_survives_boot(mounts: &str, path: &Path) -> Result<(), String> {
 }
 
 /// A path without links, as far as it exists.
-pub fn resolve_links(path: &Path) -> PathBuf {
+fn resolve_links(path: &Path) -> PathBuf {
     let existing = path.ancestors().find_map(|above| Some((above, above.canonicalize().ok()?)));
     match existing {
         Some((above, real)) => real.join(path.strip_prefix(above).unwrap_or(path)),

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 /// Every subcommand, with those below it.
-const COMMANDS: [&str; 57] = [
+const COMMANDS: [&str; 55] = [
     "",
     "demo",
     "new",
@@ -36,8 +36,6 @@ const COMMANDS: [&str; 57] = [
     "sections",
     "tune",
     "tune report",
-    "tune apply",
-    "tune undo",
     "import",
     "trace",
     "recipe",

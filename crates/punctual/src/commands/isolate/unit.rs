@@ -7,8 +7,8 @@ use crate::output;
 use punctual_core::format::plain;
 use punctual_host::files::Root;
 use punctual_host::isolate::lasting::{LastingRequest, install_lasting, lasting, remove_lasting};
-use punctual_host::service_program::check_service_program;
 use punctual_host::isolate::{check_rights, parse_cpus_on};
+use punctual_host::service_program::check_service_program;
 use std::path::Path;
 
 /// Print what makes a partition again at each boot
