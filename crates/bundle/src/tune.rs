@@ -7,7 +7,7 @@ use punctual_core::Nanos;
 use serde::{Deserialize, Serialize};
 
 /// The name and version of this shape. Additions keep it; changes raise it.
-pub const SCHEMA: &str = "punctual-tuning/1";
+pub const SCHEMA: &str = "punctual-tuning/2";
 
 /// The effect of a setting, or of a set of settings.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -46,8 +46,8 @@ pub struct EffectFactor {
     pub p: f64,
     /// The same, adjusted for all settings tested together (Holm).
     pub p_adjusted: f64,
-    /// The number of blocks of both kinds that it is computed from.
-    pub blocks: u64,
+    /// The number of pairs that it is computed from: a block with it, and those without it beside.
+    pub pairs: u64,
 }
 
 /// A setting that was tried.
@@ -80,28 +80,6 @@ pub struct TunedSet {
     pub untouched: Option<f64>,
     /// The figure with the set, in ns.
     pub with_set: Option<f64>,
-    /// The cost of the set, if requested.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cost: Option<TunedCost>,
-}
-
-/// The cost of the set: how often per second a command runs to completion, in the same pairs of
-/// blocks.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
-pub struct TunedCost {
-    pub command: String,
-    /// The outcome: *worse* is fewer runs.
-    pub answer: TuneAnswer,
-    /// Runs per second with the set over those without it: below 1 is a cost. `null` if too few
-    /// pairs of blocks have both.
-    pub effect: Option<EffectFactor>,
-    /// Runs per second of the untouched machine: the median of its blocks in these pairs.
-    pub untouched: Option<f64>,
-    /// The same with the set.
-    pub with_set: Option<f64>,
-    /// Why the last block without a throughput has none; absent if all have one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub why: Option<String>,
 }
 
 /// Why measuring ended.
@@ -143,23 +121,13 @@ pub struct TunedRequirement {
 pub struct BlockRecord {
     /// Its number, from 1.
     pub number: u64,
-    /// Its purpose: `pilot`, `screen`, `control`, `confirm`.
+    /// Its purpose: `screen`, `control`, `confirm`.
     pub purpose: String,
     pub on: Vec<String>,
     /// The figure in ns; `null` if it is unusable.
     pub figure: Option<f64>,
-    /// The largest of the figures averaged, if a boot had several blocks.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub worst: Option<f64>,
     /// Why it is unusable.
     pub why: Option<String>,
-    /// Runs per second of the command that shows the cost; absent if it was not run beside this
-    /// block, or failed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub throughput: Option<f64>,
-    /// Why there is no throughput although the command was run.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub no_throughput: Option<String>,
     /// From the start of the tuning to the end of this block.
     pub elapsed: Nanos,
 }
@@ -190,9 +158,7 @@ pub struct TuningDocument {
     /// The standard deviation of the logarithm of the figure between blocks of the same settings;
     /// `null` if too few were measured.
     pub spread: Option<f64>,
-    /// The smallest effect to be found, as a factor.
-    pub smallest: f64,
-    /// Effects within this factor, up or down, count as none.
+    /// The smallest effect to be found, as a factor: smaller ones, up or down, count as none.
     pub margin: f64,
     /// The rate of tunings that wrongly call any setting better or worse.
     pub error_rate: f64,
@@ -200,8 +166,6 @@ pub struct TuningDocument {
     pub blocks: u64,
     /// Unusable blocks.
     pub failed: u64,
-    /// Blocks measured again because the controls beside them showed a drift.
-    pub repeated: u64,
     /// The time from the first block to the end of the last.
     pub elapsed: Nanos,
     /// Why measuring ended.

@@ -75,9 +75,6 @@ pub enum Loader {
     /// None of these: the running kernel starts another one, and no file changes. `cmdline` is the
     /// command line of the usual boot, `release` its kernel.
     Kexec { cmdline: String, release: String },
-    /// A guest that its harness reboots with the words in this file, as requested by
-    /// `punctual.reboots=` on the command line.
-    Harness { file: String },
 }
 
 impl Loader {
@@ -89,100 +86,37 @@ impl Loader {
             Loader::RaspberryPi { .. } => "Raspberry Pi firmware",
             Loader::UBoot { .. } => "U-Boot",
             Loader::Kexec { .. } => "kexec",
-            Loader::Harness { .. } => "a test harness",
         }
     }
 
-    /// Whether its files are where those of such a boot loader can be.
-    pub fn is_in_a_known_place(&self, files: &dyn Files) -> bool {
-        let among = |all: &[&str], directory: &String| all.contains(&directory.as_str());
-        match self {
-            Loader::Grub { directory, .. } => among(&grub::DIRECTORIES, directory),
-            Loader::SystemdBoot { directory, .. } => among(&systemd_boot::DIRECTORIES, directory),
-            Loader::RaspberryPi { directory, .. } => among(&raspberry::DIRECTORIES, directory),
-            Loader::UBoot { directory, .. } => u_boot::mounts(files).contains(directory),
-            Loader::Kexec { .. } | Loader::Harness { .. } => false,
-        }
-    }
-
-    /// The files that a trial writes, relative to the root: how each is reverted, and its purpose.
-    fn files(&self) -> Vec<(String, Revert, &'static str)> {
-        let inside = |directory: &str, names: &[(&str, Revert, &'static str)]| {
-            let one = |(name, how, what): &(&str, Revert, &'static str)| {
-                (format!("{directory}/{name}"), *how, *what)
-            };
-            names.iter().map(one).collect()
-        };
-        match self {
-            Loader::Grub { directory, .. } => inside(
+    /// The files that a trial writes, relative to the root, and how each is reverted.
+    fn files(&self) -> Vec<(String, Revert)> {
+        let (directory, names): (&str, &[(&str, Revert)]) = match self {
+            Loader::Grub { directory, .. } => (
                 directory,
-                &[
-                    (
-                        "custom.cfg",
-                        Revert::GrubCustom,
-                        "an entry `punctual-once`: the one that was booted, with the parameters \
-                         of a boot",
-                    ),
-                    (
-                        "grubenv",
-                        Revert::GrubEnvironment,
-                        "next_entry: GRUB clears it as it boots that entry, and boots the usual \
-                         one after",
-                    ),
-                ],
+                &[("custom.cfg", Revert::GrubCustom), ("grubenv", Revert::GrubEnvironment)],
             ),
-            Loader::SystemdBoot { directory, .. } => inside(
+            Loader::SystemdBoot { directory, .. } => {
+                (directory, &[(systemd_boot::FILE, Revert::Counted)])
+            }
+            Loader::RaspberryPi { directory, tryboot: true } => {
+                (directory, &[(raspberry::CMDLINE, Revert::Own), (raspberry::TRYBOOT, Revert::Own)])
+            }
+            Loader::RaspberryPi { directory, tryboot: false } => (
                 directory,
-                &[(
-                    systemd_boot::FILE,
-                    Revert::Counted,
-                    "the entry that was booted, with the parameters of a boot; it counts for one \
-                     boot",
-                )],
-            ),
-            Loader::RaspberryPi { directory, tryboot } => inside(
-                directory,
-                &[
-                    (raspberry::CMDLINE, Revert::Own, "the command line of that boot"),
-                    match tryboot {
-                        true => {
-                            let what = "what the firmware reads once instead of config.txt";
-                            (raspberry::TRYBOOT, Revert::Own, what)
-                        }
-                        false => (raspberry::CONFIG, Revert::Whole, "names that command line"),
-                    },
-                ],
+                &[(raspberry::CMDLINE, Revert::Own), (raspberry::CONFIG, Revert::Whole)],
             ),
             Loader::UBoot { directory, environment, .. } => {
-                let script = "a script of U-Boot that boots another configuration once";
-                let once = "the request, which U-Boot removes before it boots it";
-                let all = [
-                    (u_boot::TRIAL, Revert::Own, "that configuration"),
-                    (u_boot::SCRIPT, Revert::Own, script),
-                    (u_boot::ONCE, Revert::Own, once),
+                let all = &[
+                    (u_boot::TRIAL, Revert::Own),
+                    (u_boot::SCRIPT, Revert::Own),
+                    (u_boot::ONCE, Revert::Own),
                 ];
-                inside(directory, if *environment { &all[..2] } else { &all })
+                (directory, if *environment { &all[..2] } else { all })
             }
-            Loader::Kexec { .. } | Loader::Harness { .. } => Vec::new(),
-        }
-    }
-
-    /// These files, and settings that a trial changes, each with its purpose.
-    pub fn purposes(&self) -> Vec<(String, &'static str)> {
-        let shown = |path: String| format!("/{path}").replace("/./", "/");
-        let files = self.files().into_iter().map(|(path, _, what)| (shown(path), what));
-        let setting = match self {
-            Loader::SystemdBoot { .. } => Some((
-                "the EFI variable LoaderEntryOneShot".to_owned(),
-                "systemd-boot removes it before it boots that entry, and boots the usual one after",
-            )),
-            Loader::UBoot { environment: true, .. } => Some((
-                format!("the variable {} of U-Boot's environment", u_boot::VARIABLE),
-                "the request, which U-Boot removes and saves before it boots the configuration",
-            )),
-            _ => None,
+            Loader::Kexec { .. } => return Vec::new(),
         };
-        files.chain(setting).collect()
+        names.iter().map(|(name, how)| (format!("{directory}/{name}"), *how)).collect()
     }
 
     /// How the usual boot follows a trial.
@@ -196,22 +130,8 @@ impl Loader {
             }
             Loader::RaspberryPi { .. } => "the firmware forgets the trial before it boots it",
             Loader::Kexec { .. } => "any reset or ordinary reboot is the usual boot",
-            Loader::Harness { .. } => "the harness boots it again",
         }
     }
-}
-
-/// The word of a guest's command line whose harness boots it again.
-const HARNESS: &str = "punctual.reboots=";
-
-/// The file that the harness of this guest reads.
-///
-/// # Errors
-/// The command line cannot be read.
-pub fn harness(files: &dyn Files) -> Result<Option<String>, FileError> {
-    let cmdline = files.read("/proc/cmdline")?;
-    let file = cmdline.split_whitespace().find_map(|word| word.strip_prefix(HARNESS));
-    Ok(file.map(str::to_owned))
 }
 
 /// The boot loader of this machine. `any`: also one that has no way back by itself.
@@ -219,9 +139,6 @@ pub fn harness(files: &dyn Files) -> Result<Option<String>, FileError> {
 /// # Errors
 /// Why each of them cannot boot an entry once.
 pub fn find(files: &dyn Files, any: bool) -> Result<Loader, Vec<String>> {
-    if let Some(file) = harness(files).map_err(|why| vec![why.to_string()])? {
-        return Ok(Loader::Harness { file });
-    }
     let mut known = None;
     let ways: [fn(&dyn Files, bool) -> Way; 4] =
         [raspberry::find, systemd_boot::find, grub::find, u_boot::find];

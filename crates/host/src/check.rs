@@ -18,7 +18,7 @@ mod tasks;
 #[cfg(test)]
 pub(crate) mod testing;
 
-pub use cgroups::{CgroupMount, mount_of};
+pub(crate) use cgroups::{CgroupMount, mount_of};
 pub use context::{Chosen, Context};
 pub use outcome::{CheckOutcome, Fix, FixWrite, RuleVerdict};
 pub use process::ProcessFacts;

@@ -14,3 +14,4 @@ pub mod heat;
 pub mod isolate;
 pub mod journal;
 pub mod progress;
+pub mod service_program;

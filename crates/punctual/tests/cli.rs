@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 /// Every subcommand, with those below it.
-const COMMANDS: [&str; 56] = [
+const COMMANDS: [&str; 54] = [
     "",
     "demo",
     "new",
@@ -35,8 +35,6 @@ const COMMANDS: [&str; 56] = [
     "sections",
     "tune",
     "tune report",
-    "tune apply",
-    "tune undo",
     "import",
     "trace",
     "recipe",

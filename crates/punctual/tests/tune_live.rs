@@ -43,7 +43,6 @@ fn a_tuning_that_is_killed_is_taken_back_and_goes_on() {
     };
     let mut tuning =
         tune(&["experiment.toml", "-o", "t", "--only", "timer-migration", "--require", "max"]);
-    // The first eight blocks are of the untouched machine.
     until(&mut tuning, &|| measured() >= 8 && held() == "0");
     tuning.kill().unwrap();
     tuning.wait().unwrap();

@@ -58,8 +58,6 @@ pub(crate) struct Text {
     pub text: String,
     /// In a terminal: the columns before its first line, and before the others.
     pub indent: [usize; 2],
-    /// Whether it has nothing to do with the section above it.
-    pub is_apart: bool,
 }
 
 #[derive(Debug)]
@@ -120,12 +118,7 @@ impl Document {
     }
 
     pub(crate) fn paragraph(&mut self, tone: Tone, text: impl Into<String>, indent: [usize; 2]) {
-        self.add(Section::Text(Text { tone, text: text.into(), indent, is_apart: false }));
-    }
-
-    /// A paragraph that has nothing to do with the section above it.
-    pub(crate) fn apart(&mut self, tone: Tone, text: impl Into<String>) {
-        self.add(Section::Text(Text { tone, text: text.into(), indent: [0, 2], is_apart: true }));
+        self.add(Section::Text(Text { tone, text: text.into(), indent }));
     }
 
     /// Items; without any, nothing.

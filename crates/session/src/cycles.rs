@@ -10,7 +10,6 @@ mod facts;
 mod findings;
 mod groups;
 mod holders;
-mod monitors;
 mod names;
 mod namespace;
 mod options;
@@ -36,7 +35,6 @@ pub use options::CycleOptions;
 use crate::exit::Failure;
 use crate::flight::{Flight, SampleTask, WatchedSeries};
 use crate::request;
-use monitors::Monitors;
 use namespace::NamespaceIds;
 use polling::Polling;
 use punctual_bundle::meta::MeasureMeta;
@@ -83,7 +81,6 @@ pub struct Cycles {
     calls: CallNames,
     findings: Vec<Finding>,
     attacher: CycleRecorder,
-    monitors: Monitors,
     rights: RefusedRights,
     cost: Fact<AttachCost>,
     host: HostFacts,
@@ -134,7 +131,6 @@ impl Cycles {
             findings: attacher.findings.clone(),
             cost: attacher.cost(),
             attacher,
-            monitors: Monitors::start(&Root::system(), &request::online_cpus()?),
             rights: RefusedRights::default(),
             host: facts::of_host(&Root::system(), environment),
             later: Vec::new(),
@@ -165,7 +161,6 @@ impl Cycles {
             findings: attacher.findings.clone(),
             cost: Fact::NotAsked,
             attacher,
-            monitors: Monitors::default(),
             rights: RefusedRights::default(),
             host: HostFacts::default(),
             later: Vec::new(),
@@ -199,7 +194,6 @@ impl Cycles {
     /// Takes the records of the kernel. `ended`: no more will follow.
     pub fn drain(&mut self, ended: bool, place: &mut SeriesPlace<'_>) -> DrainedCycles {
         let until = self.attacher.now();
-        self.monitors.drain();
         self.rights.look();
         self.fetch();
         let mut records = std::mem::take(&mut self.later);
@@ -493,8 +487,6 @@ impl Cycles {
         let stacks_lost = self.attacher.lost_stacks() + self.stacks_lost;
         let phase = &self.options.phase;
         all.extend(findings::not_shown(phase, self.attacher.refused(), stacks_lost));
-        let label = |tid| self.all().find(|one| one.tid() == tid)?.label();
-        all.extend(self.monitors.findings(phase, label));
         all.extend(self.polling.delay_findings(phase));
         all.extend(self.rights.findings(phase));
         all.extend(self.without_thread());

@@ -1,40 +1,30 @@
 //! The table of docs/tune.md: tunings of simulated machines, on noise that was recorded.
 //!
-//!     cargo run --release -p punctual-analyze --example tunings [TUNINGS [SETTINGS]]
+//!     cargo run --release -p punctual-stats --example tunings [TUNINGS [SETTINGS]]
 
 use punctual_core::Nanos;
+use punctual_stats::tune::TuningOptions;
 use punctual_stats::tune::scenarios::{TuningCounts, all, simulate};
 use punctual_stats::tune::simulated::RecordedMachine;
-use punctual_stats::tune::{Design, TuningOptions};
 
 fn main() {
     let mut numbers = std::env::args().skip(1).filter_map(|n| n.parse().ok());
     let tunings = numbers.next().unwrap_or(1_000);
-    let settings = numbers.next().unwrap_or(20);
+    let settings = numbers.next().unwrap_or(8);
     let recorded = RecordedMachine::read(include_str!("../../../fixtures/tune/blocks.txt"));
     let recorded = recorded.expect("the fixture is whole");
     println!(
-        "| design | figure, block | machine | false *better* | false *worse* | found | no effect, \
-         called so | set: interval misses | harmful | blocks | hours, stated | measured anew |"
+        "| figure, block | machine | false *better* | false *worse* | found | no effect, called so \
+         | set: interval misses | harmful | blocks | hours, stated |"
     );
-    println!("|---|---|---|---|---|---|---|---|---|---|---|---|");
-    // One at a time takes some seven times as many blocks: fewer tunings with it.
-    for (design, word, tunings) in [
-        (Design::Factorial, "factorial", tunings),
-        (Design::OneAtATime, "one at a time", tunings / 20),
-    ] {
-        for (percentile, seconds) in [(99.9, 10), (99.0, 5)] {
-            let block = Nanos(seconds * 1_000_000_000);
-            let noise = recorded.logs(percentile, seconds as usize);
-            let options = TuningOptions { design, block, ..TuningOptions::default() };
-            for scenario in all(settings) {
-                let counted = simulate(&scenario, &noise, &options, tunings);
-                println!(
-                    "| {word} | p{percentile}, {seconds} s | {} |{}",
-                    scenario.name,
-                    row(&counted)
-                );
-            }
+    println!("|---|---|---|---|---|---|---|---|---|---|");
+    for (percentile, seconds) in [(99.9, 10), (99.0, 5)] {
+        let block = Nanos(seconds * 1_000_000_000);
+        let noise = recorded.logs(percentile, seconds as usize);
+        let options = TuningOptions { block, ..TuningOptions::default() };
+        for scenario in all(settings) {
+            let counted = simulate(&scenario, &noise, &options, tunings);
+            println!("| p{percentile}, {seconds} s | {} |{}", scenario.name, row(&counted));
         }
     }
 }
@@ -52,5 +42,4 @@ fn row(counted: &TuningCounts) -> String {
         + &share(sets[1], sets[0])
         + &share(counted.harmful, tunings)
         + &format!(" {:.0} | {:.1}, {:.1} |", counted.blocks, counted.hours[0], counted.hours[1])
-        + &share(counted.repeated, tunings)
 }

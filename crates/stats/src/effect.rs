@@ -1,5 +1,5 @@
 //! The effect of one side against another: an estimate with its standard error, from pairs, from
-//! unpaired values, from groups or from a model; its interval and its probability by chance, by
+//! unpaired values or from groups; its interval and its probability by chance, by
 //! Student's t; and whether it is within a margin.
 //!
 //! Two sides are equivalent by two one-sided tests against a margin stated before the measurement
@@ -104,7 +104,7 @@ impl EffectEstimate {
     }
 
     /// From a model of `count` values.
-    pub fn of_model(effect: f64, error: f64, freedom: f64, count: usize) -> EffectEstimate {
+    fn of_model(effect: f64, error: f64, freedom: f64, count: usize) -> EffectEstimate {
         EffectEstimate { effect, error, freedom, variance: error * error * count as f64, count }
     }
 

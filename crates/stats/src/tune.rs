@@ -1,29 +1,23 @@
 //! `punctual tune`: finds the settings of the machine that help, by an experiment whose every
 //! answer has an interval and a known error rate.
 //!
-//! Reading order: the settings ([`candidate`]), the measured blocks ([`design`]), their evidence
-//! for each setting ([`effect`]), the number needed ([`power`]), the whole procedure
-//! ([`procedure`]), the interface to a machine ([`machine`]), the figure of a block ([`figure`]),
-//! and a machine with known truth ([`simulated`], [`scenarios`]).
+//! Reading order: the settings ([`candidate`]), the whole procedure ([`procedure`]), the evidence
+//! for each setting ([`effect`]), the interface to a machine ([`TunableMachine`]), the figure of a
+//! block ([`figure`]), and a machine with known truth ([`simulated`], [`scenarios`]).
 
 pub mod candidate;
-pub mod design;
 pub mod effect;
 pub mod figure;
-mod least_squares;
 mod outcome;
-pub(crate) mod procedure;
-mod repeats;
+mod procedure;
 pub mod request;
 mod required;
 pub mod scenarios;
 pub mod simulated;
 
 use crate::probability::normal_upper;
-use candidate::settling;
+use candidate::wash_out;
 pub use candidate::{Candidate, Risk};
-pub use design::Design;
-use design::{group_size, least_groups};
 use effect::MISSED;
 pub use figure::TuneFigure;
 pub use procedure::Tuning;
@@ -36,30 +30,34 @@ const FIRST: f64 = 0.6;
 /// The maximum share of the time for the first round: after its adoptions, another round is
 /// worthwhile.
 const ROUND: f64 = 0.7;
-/// The number of initial blocks of the untouched machine.
-const PILOT: usize = 8;
+/// The maximum share of the time reserved for the last comparison.
+const LAST: f64 = 0.3;
+/// The minimum number of groups in which effects count as resolved, and of pairs of the last
+/// comparison.
+const PAIRS: usize = 6;
+/// The minimum number of groups that show anything.
+const LEAST_GROUPS: usize = 3;
 /// The ratio of the stated to the expected time: some blocks are measured again, and the spread is
 /// estimated from few.
 const SPARE: f64 = 1.1;
 
+/// The number of blocks per group without any tested setting: each setting is compared with their
+/// mean, and this many make the most of the time (Dunnett, J. Am. Stat. Assoc. 50, 1955).
+fn controls(settings: usize) -> usize {
+    (settings as f64).sqrt().round().max(1.0) as usize
+}
+
+fn group_size(settings: usize) -> usize {
+    settings + controls(settings)
+}
+
 /// The number of blocks of a screening round, from the spread between blocks of the same settings.
-pub(crate) fn blocks_needed(
-    options: &TuningOptions,
-    settings: usize,
-    error: f64,
-    spread: f64,
-) -> f64 {
-    let k = settings.max(1) as f64;
-    let z = normal_upper(error / k / 2.0) + normal_upper(MISSED);
-    let of_one = (z * spread / options.smallest.ln()).powi(2);
-    let size = group_size(options.design, settings) as f64;
-    let groups = match options.design {
-        // A setting's blocks against two controls for each: 1 + 1/2.
-        Design::OneAtATime => 1.5 * of_one,
-        // Half of all against the other half.
-        Design::Factorial => 4.0 * of_one / (size - design::CONTROLS as f64),
-    };
-    groups.ceil().max(least_groups(options.design, settings) as f64) * size
+fn blocks_needed(options: &TuningOptions, settings: usize, error: f64, spread: f64) -> f64 {
+    let settings = settings.max(1);
+    let z = normal_upper(error / settings as f64 / 2.0) + normal_upper(MISSED);
+    let of_difference = spread * (1.0 + 1.0 / controls(settings) as f64).sqrt();
+    let groups = (z * of_difference / options.smallest.ln()).powi(2).ceil();
+    groups.max(PAIRS as f64) * group_size(settings) as f64
 }
 
 /// The time to find all effects of the smallest size, from the spread between blocks of the same
@@ -70,17 +68,14 @@ pub fn time_needed(options: &TuningOptions, settings: usize, spread: f64, block:
     let first = round(FIRST);
     let rounds = (first / ROUND).max(first + round(FIRST * (1.0 - FIRST)));
     let pairs = blocks_needed(options, 1, options.error, spread);
-    Nanos((SPARE * (PILOT as f64 + rounds + pairs) * block.ns() as f64) as i64)
+    Nanos((SPARE * (rounds + pairs) * block.ns() as f64) as i64)
 }
 
-/// The shortest tuning in which anything can be tried: the initial blocks, the groups that separate
-/// the effects of these settings, and what the procedure keeps for its last comparison.
+/// The shortest tuning in which anything can be tried: the first groups of these settings, and what
+/// the procedure keeps for its last comparison.
 pub fn least_time(options: &TuningOptions, settings: usize) -> Nanos {
-    let block = options.block.ns() as f64;
-    let groups = least_groups(options.design, settings) * group_size(options.design, settings);
-    let before = (PILOT as f64 + groups as f64 / ROUND) * block;
-    let last = 2.0 * procedure::PAIRS as f64 * (block + options.cost.ns() as f64);
-    Nanos((before + last).min(before / (1.0 - procedure::LAST)).ceil() as i64)
+    let blocks = (LEAST_GROUPS * group_size(settings)) as f64;
+    Nanos((blocks / ROUND / (1.0 - LAST) * options.block.ns() as f64).ceil() as i64)
 }
 
 /// A machine with switchable settings, on which blocks are measured.
@@ -93,11 +88,6 @@ pub trait TunableMachine {
     fn settle(&mut self, time: Nanos) -> Result<(), Self::Error>;
     /// Measures a block: the figure in ns, or `None` if the block is unusable.
     fn measure(&mut self, request: &BlockRequest) -> Result<Option<f64>, Self::Error>;
-    /// Measures the throughput beside a block of the last comparison, which shows the cost of the
-    /// set: runs per second, or `None` if not requested or unknown.
-    fn throughput(&mut self) -> Result<Option<f64>, Self::Error> {
-        Ok(None)
-    }
     /// The time since the tuning began.
     fn elapsed(&self) -> Nanos;
     /// Stores a block before the next one begins.
@@ -111,17 +101,13 @@ pub fn conduct<M: TunableMachine>(tuning: &mut Tuning, machine: &mut M) -> Resul
         let request = request.clone();
         if now.as_ref() != Some(&request.on) {
             let before = now.unwrap_or_else(|| vec![false; request.on.len()]);
-            let wait = settling(tuning.candidates(), &before, &request.on);
+            let wait = wash_out(tuning.candidates(), &before, &request.on);
             machine.apply(&request.on)?;
             machine.settle(wait)?;
             now = Some(request.on.clone());
         }
         let figure = machine.measure(&request)?;
-        let throughput = match (request.purpose, figure) {
-            (BlockPurpose::Confirm, Some(_)) => machine.throughput()?,
-            _ => None,
-        };
-        let block = MeasuredBlock { figure, throughput, elapsed: machine.elapsed() };
+        let block = MeasuredBlock { figure, elapsed: machine.elapsed() };
         machine.keep(&request, block)?;
         tuning.record(block);
     }

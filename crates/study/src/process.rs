@@ -21,7 +21,7 @@ pub const POLL_INTERVAL: Duration = Duration::from_millis(40);
 /// The same while one is waited for on kernels before 5.3, which have no pidfd.
 const WITHOUT_PIDFD: Duration = Duration::from_millis(10);
 /// How long a process may take to end on request.
-pub const END_TIMEOUT: Duration = Duration::from_secs(30);
+const END_TIMEOUT: Duration = Duration::from_secs(30);
 /// How much of a failed run's log is shown.
 const LOG_TAIL_BYTES: usize = 600;
 

@@ -53,15 +53,6 @@ impl Store {
         self.member(name).replace_json_durably(document).map_err(Failure::failed)
     }
 
-    /// A document; the default if it was never written.
-    pub fn read<T: DeserializeOwned + Default>(&self, name: &str) -> Result<T, Failure> {
-        let member = self.member(name);
-        match member.exists() {
-            true => member.read_json().map_err(Failure::failed),
-            false => Ok(T::default()),
-        }
-    }
-
     /// Appends a result as a line: it has reached the disk when this returns.
     pub fn append(&self, name: &str, record: &impl Serialize) -> Result<(), Failure> {
         let append = || {

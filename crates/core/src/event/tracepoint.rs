@@ -113,7 +113,7 @@ impl RecordField {
     }
 
     /// Its value as text; `None` if it was not kept.
-    pub fn value(&self, record: &RecordBytes) -> Option<String> {
+    fn value(&self, record: &RecordBytes) -> Option<String> {
         let bytes = record.range(self.offset.into(), self.size.into())?;
         let number = || unsigned(bytes);
         Some(match self.kind {

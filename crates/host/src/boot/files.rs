@@ -1,10 +1,10 @@
 //! The files of a trial: written, checked and reverted for each boot loader.
 
-use super::kept::{KeptFiles, NewContent, Revert};
+use super::kept::{KeptFiles, Revert};
 use super::words::Trial;
 use super::{BootError, Loader, grub, installed, raspberry, systemd_boot, u_boot};
 use crate::files::{Files, Root};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Runs a command.
 type RunCommand = Box<dyn Fn(&[&str]) -> Result<(), String>>;
@@ -12,7 +12,6 @@ type RunCommand = Box<dyn Fn(&[&str]) -> Result<(), String>>;
 /// The files of a boot loader below a root.
 pub struct BootFiles {
     root: Root,
-    base: PathBuf,
     pub kept: KeptFiles,
     pub loader: Loader,
     run: RunCommand,
@@ -21,7 +20,7 @@ pub struct BootFiles {
 impl BootFiles {
     /// The files below this root.
     pub fn new(base: &Path, kept: KeptFiles, loader: Loader, run: RunCommand) -> BootFiles {
-        BootFiles { root: Root::at(base), base: base.to_owned(), kept, loader, run }
+        BootFiles { root: Root::at(base), kept, loader, run }
     }
 
     /// Requests a trial of the next boot, and of that alone.
@@ -40,7 +39,7 @@ impl BootFiles {
                 if grub::has_entry(&text) && !self.kept.has(&custom)? {
                     return Err(BootError::Refused(format!(
                         "/{custom} has an entry of another change of the boot (`punctual boot \
-                         restore`, `punctual tune undo DIR`)"
+                         restore`)"
                     )));
                 }
                 let text = grub::with_entry(&text, &entry);
@@ -102,12 +101,6 @@ impl BootFiles {
                 command.extend(initrd.as_deref());
                 self.command(&command)
             }
-            Loader::Harness { file } => {
-                let path = self.base.join(file.trim_start_matches('/'));
-                std::fs::write(&path, format!("{}\n", trial.add)).map_err(|why| {
-                    BootError::Failed(format!("cannot write {}: {why}", path.display()))
-                })
-            }
         }
     }
 
@@ -155,19 +148,15 @@ impl BootFiles {
                 }
                 Some(true) | None => Ok(()),
             },
-            Loader::Grub { .. }
-            | Loader::RaspberryPi { .. }
-            | Loader::Kexec { .. }
-            | Loader::Harness { .. } => Ok(()),
+            Loader::Grub { .. } | Loader::RaspberryPi { .. } | Loader::Kexec { .. } => Ok(()),
         }
     }
 
-    /// Reverts the request and all files, also those of `more`. Returns each failure with its
-    /// reason.
+    /// Reverts the request and all files. Returns each failure with its reason.
     ///
     /// # Errors
     /// The note cannot be read, or names another file: nothing is changed then.
-    pub fn revert(&self, more: &[(String, Revert)]) -> Result<Vec<String>, BootError> {
+    pub fn revert(&self) -> Result<Vec<String>, BootError> {
         // Without a written entry, the setting of the next boot is not ours.
         let has_entry = match &self.loader {
             Loader::SystemdBoot { directory, .. } => {
@@ -178,8 +167,6 @@ impl BootFiles {
             }
             _ => false,
         };
-        let own = self.loader.files().into_iter().map(|(path, how, _)| (path, how));
-        let allowed: Vec<(String, Revert)> = own.chain(more.iter().cloned()).collect();
         let mut not_done = Vec::new();
         match &self.loader {
             // An empty name removes the variable (bootctl(1)). Kernels with PREEMPT_RT show no
@@ -191,12 +178,9 @@ impl BootFiles {
                 not_done.extend((self.run)(&["fw_setenv", u_boot::VARIABLE]).err());
             }
             Loader::Kexec { .. } => not_done.extend((self.run)(&["kexec", "-u"]).err()),
-            Loader::Harness { file } => {
-                let _ = std::fs::remove_file(self.base.join(file.trim_start_matches('/')));
-            }
             _ => {}
         }
-        not_done.extend(self.kept.undo(&allowed)?);
+        not_done.extend(self.kept.undo(&self.loader.files())?);
         Ok(not_done)
     }
 
@@ -221,7 +205,7 @@ impl BootFiles {
     }
 
     fn put(&self, path: &str, bytes: &[u8], how: Revert) -> Result<(), BootError> {
-        self.kept.write(path, &NewContent::Bytes(bytes), how)
+        self.kept.write(path, bytes, how)
     }
 }
 

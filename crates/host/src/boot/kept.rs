@@ -1,7 +1,7 @@
 //! Files that outlive a boot, with their earlier contents on disk before each change, so that they
 //! can be reverted. The journals of `punctual isolate` end with a boot, and so do the changes in
-//! them; these do not. The note of them is in a directory that outlives boots, too: that of a
-//! tuning, or one beside the boot loader's files.
+//! them; these do not. The note of them is in a directory that outlives boots, too, beside the boot
+//! loader's files.
 
 use super::{BootError, grub, systemd_boot};
 use punctual_core::hex;
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::fs;
 use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown, symlink};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 
 /// The list of changes.
@@ -31,13 +31,6 @@ pub enum Revert {
     GrubEnvironment,
     /// All of its earlier contents are restored.
     Whole,
-}
-
-/// The contents to write.
-pub enum NewContent<'a> {
-    Bytes(&'a [u8]),
-    /// A symbolic link to this path.
-    Link(&'a str),
 }
 
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
@@ -91,7 +84,7 @@ impl KeptFiles {
     }
 
     /// The same files; this is called before each change of a disk.
-    pub fn with_step(self, step: Box<dyn Fn()>) -> KeptFiles {
+    pub(super) fn with_step(self, step: Box<dyn Fn()>) -> KeptFiles {
         KeptFiles { step, ..self }
     }
 
@@ -179,13 +172,10 @@ impl KeptFiles {
     ///
     /// # Errors
     /// The file cannot be written, or exists already although it should be ours.
-    pub fn write(&self, path: &str, content: &NewContent, how: Revert) -> Result<(), BootError> {
+    pub fn write(&self, path: &str, bytes: &[u8], how: Revert) -> Result<(), BootError> {
         let target = self.root.join(path);
         let mut note = self.read_note()?;
-        let digest = match content {
-            NewContent::Bytes(bytes) => digest_of(bytes),
-            NewContent::Link(to) => digest_of(to.as_bytes()),
-        };
+        let digest = digest_of(bytes);
         let known = note.files.iter().position(|entry| entry.path == Path::new(path));
         let place = match known {
             Some(place) => place,
@@ -194,7 +184,7 @@ impl KeptFiles {
                 if is_ours && target.symlink_metadata().is_ok() {
                     return Err(BootError::Refused(format!(
                         "{} is there already: another change of the boot is in progress, or was \
-                         not reverted (`punctual boot restore`, `punctual tune undo DIR`)",
+                         not reverted (`punctual boot restore`)",
                         shown(&target)
                     )));
                 }
@@ -223,17 +213,15 @@ impl KeptFiles {
             wrote.drain(..old);
             self.write_document(NOTE, &note)?;
         }
-        let written = match content {
-            // A link of this name is ours and is created once.
-            NewContent::Link(_) if target.symlink_metadata().is_ok() => Ok(()),
-            NewContent::Bytes(bytes) if read(&target)?.as_deref() == Some(*bytes) => Ok(()),
-            _ => self.put(&target, content, how),
+        let written = match read(&target)?.as_deref() == Some(bytes) {
+            true => Ok(()),
+            false => self.put(&target, bytes, how),
         };
         written.map_err(|why| BootError::Failed(format!("cannot write {}: {why}", shown(&target))))
     }
 
     /// Writes beside it, then renames: at any instant the old or the new file exists.
-    fn put(&self, target: &Path, content: &NewContent, how: Revert) -> io::Result<()> {
+    fn put(&self, target: &Path, bytes: &[u8], how: Revert) -> io::Result<()> {
         let parent = target.parent().ok_or(io::ErrorKind::InvalidInput)?;
         if !parent.exists() {
             (self.step)();
@@ -245,24 +233,18 @@ impl KeptFiles {
         let beside = beside(target);
         remove(&beside, &self.step)?;
         (self.step)();
-        match content {
-            NewContent::Link(to) => symlink(to, &beside)?,
-            NewContent::Bytes(bytes) => {
-                let mut file = fs::File::create_new(&beside)?;
-                if let Ok(there) = fs::metadata(target) {
-                    // Not every file system of a boot loader has owners and modes.
-                    let _ = fchown(&file, Some(there.uid()), Some(there.gid()));
-                    let _ = file.set_permissions(fs::Permissions::from_mode(
-                        there.permissions().mode() & 0o7777,
-                    ));
-                }
-                let (first, rest) = bytes.split_at(bytes.len() / 2);
-                file.write_all(first)?;
-                (self.step)();
-                file.write_all(rest)?;
-                file.sync_all()?;
-            }
+        let mut file = fs::File::create_new(&beside)?;
+        if let Ok(there) = fs::metadata(target) {
+            // Not every file system of a boot loader has owners and modes.
+            let _ = fchown(&file, Some(there.uid()), Some(there.gid()));
+            let mode = there.permissions().mode() & 0o7777;
+            let _ = file.set_permissions(fs::Permissions::from_mode(mode));
         }
+        let (first, rest) = bytes.split_at(bytes.len() / 2);
+        file.write_all(first)?;
+        (self.step)();
+        file.write_all(rest)?;
+        file.sync_all()?;
         (self.step)();
         fs::rename(&beside, target)?;
         sync(Some(parent))
@@ -341,11 +323,8 @@ impl KeptFiles {
         if entry.how == Revert::Counted {
             return self.remove_counted(target).map_err(plain);
         }
-        if let Ok(to) = fs::read_link(target) {
-            return match entry.wrote.contains(&digest_of(to.to_string_lossy().as_bytes())) {
-                true => remove(target, &self.step).map_err(plain),
-                false => Err("it was changed since: it stays".to_owned()),
-            };
+        if target.is_symlink() {
+            return Err("it was changed since: it stays".to_owned());
         }
         let Some(bytes) = read(target).map_err(|why| why.to_string())? else { return Ok(()) };
         let is_ours = entry.wrote.contains(&digest_of(&bytes));
@@ -371,9 +350,7 @@ impl KeptFiles {
         };
         match restored {
             Some(text) if text.as_bytes() == bytes => Ok(()),
-            Some(text) => {
-                self.put(target, &NewContent::Bytes(text.as_bytes()), entry.how).map_err(plain)
-            }
+            Some(text) => self.put(target, text.as_bytes(), entry.how).map_err(plain),
             None => remove(target, &self.step).map_err(plain),
         }
     }

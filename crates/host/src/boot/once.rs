@@ -168,7 +168,6 @@ impl BootMachine {
                 "NOTHING, but a reset by hand or a power switch: that needs an armed watchdog and \
                  watchdog.stop_on_reboot=0 on this command line"
             }
-            Loader::Harness { .. } => "the harness",
             _ => {
                 "a watchdog only if the boot loader or firmware starts one, which is not known \
                  here; else a reset by hand or a power switch"
@@ -306,7 +305,7 @@ impl BootMachine {
     }
 
     fn revert(&self, files: &BootFiles) -> Result<Vec<String>, BootError> {
-        let not_done = files.revert(&[])?;
+        let not_done = files.revert()?;
         if not_done.is_empty() {
             files.kept.leave_place(STATE)?;
         }
@@ -394,7 +393,7 @@ fn place_of(loader: &Loader) -> String {
         | Loader::SystemdBoot { directory, .. }
         | Loader::RaspberryPi { directory, .. }
         | Loader::UBoot { directory, .. } => format!("{directory}/{PLACE}"),
-        Loader::Kexec { .. } | Loader::Harness { .. } => ELSEWHERE.to_owned(),
+        Loader::Kexec { .. } => ELSEWHERE.to_owned(),
     }
 }
 
@@ -415,6 +414,5 @@ fn usual(loader: &Loader) -> String {
             format!("/{directory}/{configuration}").replace("/./", "/")
         }
         Loader::Kexec { cmdline, release } => format!("{release} {cmdline}"),
-        Loader::Harness { file } => file.clone(),
     }
 }

@@ -256,7 +256,7 @@ fn with_kexec() -> Tree {
 }
 
 fn words(add: &str) -> Trial {
-    Trial { remove: vec!["quiet".to_owned()], ..Trial::of_words(add) }
+    Trial { add: add.to_owned(), remove: vec!["quiet".to_owned()], ..Trial::default() }
 }
 
 /// Two trials, each booted and verified, and the way back.
@@ -572,7 +572,7 @@ fn hostile_files_of_boot_loaders_change_nothing_else() {
     for add in ["a;reboot", "a\nb", "$(x)", "-- init", "a\"b"] {
         let refused = with_u_boot();
         let before = refused.all();
-        assert!(refused.machine().once(&Trial::of_words(add), false).is_err(), "{add}");
+        assert!(refused.machine().once(&words(add), false).is_err(), "{add}");
         assert_eq!(refused.all(), before, "{add}");
     }
     for name in ["", "../x", "a b"] {

@@ -33,11 +33,6 @@ pub(super) fn mark(boot_id: &str) -> String {
 }
 
 impl Trial {
-    /// Words for the usual command line, with the usual kernel.
-    pub fn of_words(words: &str) -> Trial {
-        Trial { add: words.to_owned(), ..Trial::default() }
-    }
-
     /// Checks that no part of it has a special meaning to boot loaders, whose configurations are
     /// scripts.
     pub(super) fn check(&self) -> Result<(), BootError> {

@@ -163,7 +163,7 @@ fn mount_of_info(line: &str) -> Option<Mounted> {
 }
 
 /// A line of /proc/self/mounts (fstab(5)).
-pub struct CgroupMount {
+pub(crate) struct CgroupMount {
     pub point: String,
     pub kind: String,
     pub options: String,
@@ -183,7 +183,7 @@ impl CgroupMount {
 
 /// The mount that holds an absolute path: the longest one, and of equal ones the last, which hides
 /// the earlier ones.
-pub fn mount_of(mounts: &str, path: &str) -> Option<CgroupMount> {
+pub(crate) fn mount_of(mounts: &str, path: &str) -> Option<CgroupMount> {
     let holds = |mount: &CgroupMount| {
         let point = mount.point.trim_end_matches('/');
         path.strip_prefix(point).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))

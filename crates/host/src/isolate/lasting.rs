@@ -139,7 +139,7 @@ fn service(request: &LastingRequest) -> String {
 
 /// A path as a word of a unit, with these characters doubled: `%` begins a specifier, and in
 /// ExecStart= `$` a variable (systemd.service(5)).
-pub fn unit_word(path: &Path, doubled: &[char]) -> String {
+fn unit_word(path: &Path, doubled: &[char]) -> String {
     let mut text = String::from("\"");
     for c in path.display().to_string().chars() {
         match c {

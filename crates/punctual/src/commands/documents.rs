@@ -22,7 +22,7 @@ pub struct PlacedDocument {
 }
 
 enum DocumentContent {
-    Lab(LabDocument),
+    Lab(Box<LabDocument>),
     Tuning(Box<TuningDocument>),
     Comparison(Box<Comparison>),
 }
@@ -34,7 +34,7 @@ enum DocumentContent {
 pub fn at(place: &Path) -> Result<Option<PlacedDocument>, Failure> {
     let has = |name: &str| Member::root(place).join(name).exists();
     let content = if has(LAB) {
-        DocumentContent::Lab(lab::report::read(place)?)
+        DocumentContent::Lab(Box::new(lab::report::read(place)?))
     } else if has(TUNING) {
         DocumentContent::Tuning(Box::new(punctual_study::tune::directory::found(place)?))
     } else if let Some(comparison) = compared(place)? {

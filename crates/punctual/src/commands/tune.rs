@@ -1,9 +1,7 @@
 //! `punctual tune`: finds settings of this machine that help.
 
-mod apply;
 mod plan;
 mod report;
-mod undo;
 
 use super::printing;
 use crate::exit::{Ending, Exit, Failure, Outputs};
@@ -11,14 +9,8 @@ use crate::output;
 use punctual_bundle::tune::{TuningDocument, TuningEnd};
 use punctual_core::Nanos;
 use punctual_report::{document, html};
-use punctual_session::messages::shown;
-use punctual_study::tune::directory::is_across_reboots;
 use punctual_study::tune::offer::SettingChoice;
-use punctual_study::tune::reboots::run::BootOutcome;
-use punctual_study::tune::reboots::system;
-use punctual_study::tune::request::{
-    AcrossReboots, BlockSource, PlannedTuning, TuneRequest, offered, planned,
-};
+use punctual_study::tune::request::{BlockSource, PlannedTuning, TuneRequest, offered, planned};
 use punctual_study::tune::run::{self, TuneResult};
 use std::path::{Path, PathBuf};
 
@@ -33,9 +25,8 @@ use std::path::{Path, PathBuf};
     args_conflicts_with_subcommands = true,
     after_help = "Examples:\n  punctual tune --list\n  punctual tune -- ./control-loop\n  punctual \
                   tune experiment.toml --require 'p99.9 < 80us' --duration 2h\n  punctual tune \
-                  experiment.toml --only irq-affinity,ksm --dry-run\n  punctual tune \
-                  experiment.toml --across-reboots\n  punctual tune report \
-                  punctual-tune-experiment\n  punctual tune apply punctual-tune-experiment\n\nExit \
+                  experiment.toml --only irq-affinity,ksm --dry-run\n  punctual tune report \
+                  punctual-tune-experiment\n\nExit \
                   codes: 0 done, the requirement met; 1 interrupted or failed; 2 the request was \
                   invalid, nothing was changed; 3 the requirement is not met; 4 too many blocks \
                   could not be used."
@@ -50,8 +41,6 @@ pub struct TuneCommandArgs {
 #[derive(clap::Subcommand)]
 enum TuneAction {
     Report(report::TuneReportArgs),
-    Apply(apply::TuneApplyArgs),
-    Undo(undo::TuneUndoArgs),
 }
 
 #[derive(clap::Args)]
@@ -66,9 +55,9 @@ struct TuneArgs {
     /// 80us'; of a program also 'wakeup p99 < 50us'
     #[arg(long, value_name = "FIGURE", default_value = "p99.9", conflicts_with = "resume")]
     require: String,
-    /// How long the tuning may take [default: 1h; across reboots 24h]
-    #[arg(long, value_name = "DURATION", conflicts_with = "resume")]
-    duration: Option<Nanos>,
+    /// How long the tuning may take
+    #[arg(long, value_name = "DURATION", default_value = "1h", conflicts_with = "resume")]
+    duration: Nanos,
     /// How long a block measures [default: as long as the experiment; of a program 10s]
     #[arg(long, value_name = "DURATION", conflicts_with = "resume")]
     block: Option<Nanos>,
@@ -76,26 +65,6 @@ struct TuneArgs {
     /// are tried, and it boots for each block (overrides [target] of the file)
     #[arg(long, value_name = "TARGET", conflicts_with = "resume")]
     target: Option<String>,
-    /// Try parameters of this machine's boot: it boots for each observation, and a service
-    /// continues by itself; without --yes the plan is printed, and nothing is written
-    #[arg(long, conflicts_with_all = ["resume", "target"])]
-    across_reboots: bool,
-    /// How many blocks are measured in one boot
-    #[arg(long, value_name = "N", default_value_t = 3, requires = "across_reboots")]
-    blocks_per_boot: u32,
-    /// How long after a boot nothing is measured
-    #[arg(long, value_name = "DURATION", default_value = "1min", requires = "across_reboots")]
-    settle: Nanos,
-    /// Write the files that the plan names, and reboot
-    #[arg(long, requires = "across_reboots", conflicts_with_all = ["dry_run", "list"])]
-    yes: bool,
-    /// A command whose runs per second show what the best set costs: it is run beside each block of
-    /// the last comparison, as long as that measures
-    #[arg(long, value_name = "COMMAND", conflicts_with = "resume")]
-    cost: Option<String>,
-    /// The smallest effect that is to be found, as a factor
-    #[arg(long, value_name = "FACTOR", default_value_t = 1.3, conflicts_with = "resume")]
-    smallest: f64,
     /// Try only these settings; some that take a protection away are tried only when named here
     #[arg(long, value_name = "NAMES", value_delimiter = ',', conflicts_with = "resume")]
     only: Vec<String>,
@@ -129,12 +98,10 @@ struct TuneArgs {
     quiet: bool,
 }
 
-/// Tunes, or reports or applies the findings.
+/// Tunes, or reports the findings.
 pub fn run(args: TuneCommandArgs) -> Ending {
     match args.action {
         Some(TuneAction::Report(args)) => report::run(args),
-        Some(TuneAction::Apply(args)) => apply::run(args),
-        Some(TuneAction::Undo(args)) => undo::run(args),
         None => tune(args.tune),
     }
 }
@@ -142,10 +109,6 @@ pub fn run(args: TuneCommandArgs) -> Ending {
 fn tune(args: TuneArgs) -> Ending {
     let messages = output::messages(args.quiet);
     if let Some(place) = &args.resume {
-        if is_across_reboots(place)? {
-            let (_, outcome) = system::resume(place, messages)?;
-            return after_boot(outcome, place, args.json);
-        }
         let (_, ended) = run::resume(place, messages)?;
         return show(ended, place, args.json);
     }
@@ -154,7 +117,7 @@ fn tune(args: TuneArgs) -> Ending {
         (None, false) => BlockSource::Command(args.command.clone()),
         (None, true) if args.list => {
             let (cpus, target) = (args.cpus.as_deref(), args.target.as_deref());
-            let offered = offered(cpus, target, args.across_reboots)?;
+            let offered = offered(cpus, target)?;
             return plan::settings(&offered.settings, &offered.left_out);
         }
         (None, true) => {
@@ -169,18 +132,9 @@ fn tune(args: TuneArgs) -> Ending {
         figure: args.require,
         choice: SettingChoice { only: args.only, without: args.without },
         cpus: args.cpus,
-        within: args.duration.unwrap_or(Nanos::from_secs(if args.across_reboots {
-            DAY
-        } else {
-            HOUR
-        })),
+        within: args.duration,
         block: args.block,
-        smallest: args.smallest,
-        cost: args.cost,
         target: args.target,
-        reboots: args
-            .across_reboots
-            .then_some(AcrossReboots { blocks: args.blocks_per_boot, settle: args.settle }),
         seed: args.seed,
     };
     let PlannedTuning { experiment, spec } = planned(&options, messages)?;
@@ -189,33 +143,11 @@ fn tune(args: TuneArgs) -> Ending {
     }
     let default = || PathBuf::from(format!("punctual-tune-{}", spec.experiment));
     let place = args.output.unwrap_or_else(default);
-    if args.dry_run || (args.across_reboots && !args.yes) {
-        return plan::dry_run(&spec, &place);
-    }
-    if args.across_reboots {
-        let outcome = system::begin(&place, &experiment, &spec, messages)?;
-        return after_boot(outcome, &place, args.json);
+    if args.dry_run {
+        return plan::dry_run(&spec);
     }
     let ended = run::begin(&place, &experiment, spec, messages)?;
     show(ended, &place, args.json)
-}
-
-const HOUR: i64 = 3_600;
-const DAY: i64 = 24 * HOUR;
-
-/// Shows the findings, or that the machine reboots.
-fn after_boot(outcome: BootOutcome, place: &Path, json: bool) -> Ending {
-    match outcome {
-        BootOutcome::Ended(ended) => show(*ended, place, json),
-        BootOutcome::Rebooting => {
-            let place = shown(place);
-            output::print(&format!(
-                "the machine boots, and the tuning continues by itself\nso far: punctual tune \
-                 report {place}\nend it: systemctl stop punctual-tune; punctual tune undo {place}\n"
-            ))?;
-            Ok(Exit::Done)
-        }
-    }
 }
 
 /// Shows the findings, and how it ended.

@@ -56,8 +56,6 @@ const LINES: &[(&str, &[i32], &[i32])] = &[
     ("boot restore --help", DONE, DONE),
     ("tune --list", DONE, DONE),
     ("tune report none", REFUSED, REFUSED),
-    ("tune apply none", REFUSED, REFUSED),
-    ("tune undo none", REFUSED, REFUSED),
     ("truth no-such-case", REFUSED, REFUSED),
     ("import cyclictest.json -o imported", DONE, DONE),
     ("trace -q --duration 50ms -o trace -- true", WITH_BPF, WITH_BPF),

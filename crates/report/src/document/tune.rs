@@ -28,9 +28,6 @@ pub fn tune(tuning: &TuningDocument, directory: &str) -> Document {
     let tone = if is_better { Tone::Good } else { Tone::Strong };
     document.paragraph(tone, words::answer(tuning), [0, 2]);
     document.text(Tone::Faint, words::extent(tuning));
-    if let Some(cost) = words::cost(tuning) {
-        document.paragraph(Tone::Plain, cost, [2, 4]);
-    }
     if let Some(required) = &tuning.required {
         document.paragraph(Tone::from(required.verdict), words::required(required), [2, 4]);
     }
@@ -47,10 +44,6 @@ pub fn tune(tuning: &TuningDocument, directory: &str) -> Document {
     }
     let left_out = tuning.not_tried.iter().map(|left| (&left.name, &left.why));
     not_tried(&mut document, "not tried", left_out);
-    if is_better {
-        let command = format!("keep it over a reboot: punctual tune apply {directory}");
-        document.apart(Tone::Plain, command);
-    }
     document
 }
 

@@ -40,29 +40,6 @@ pub fn answer(document: &TuningDocument) -> String {
     }
 }
 
-/// The cost of the set, if requested.
-pub fn cost(document: &TuningDocument) -> Option<String> {
-    let cost = document.set.as_ref()?.cost.as_ref()?;
-    let command = plain(&cost.command);
-    let figure = |of: Option<f64>| of.map_or("not known".to_owned(), significant);
-    let why = cost.why.as_deref().map(|why| format!("; in the last that failed: {}", plain(why)));
-    let words = match (cost.answer, &cost.effect) {
-        (_, None) => "too few blocks to say".to_owned(),
-        (answer, Some(effect)) => format!("{}, {}", ratio(effect), answer.words()),
-    };
-    let (with_set, untouched) = (figure(cost.with_set), figure(cost.untouched));
-    Some(format!(
-        "cost: {with_set} runs of `{command}` per second with the set, {untouched} untouched: \
-         {words}{}",
-        why.unwrap_or_default()
-    ))
-}
-
-fn significant(value: f64) -> String {
-    let digits = (2.0 - value.abs().max(1e-9).log10().floor()).clamp(0.0, 9.0) as usize;
-    format!("{value:.digits$}")
-}
-
 fn with_answer(document: &TuningDocument, answer: TuneAnswer) -> usize {
     document.settings.iter().filter(|setting| setting.answer == answer).count()
 }
@@ -80,10 +57,6 @@ pub fn extent(document: &TuningDocument) -> String {
     }
     if let Some(target) = &document.target {
         text += &format!(", each a boot of {}", plain(target));
-    }
-    if document.repeated > 0 {
-        let again = counted(document.repeated, "block");
-        text += &format!("; {again} repeated because the machine drifted");
     }
     if document.failed > 0 {
         text += &format!("; {} could not be used", counted(document.failed, "block"));

@@ -40,9 +40,6 @@ fn write(out: &mut TextPage, section: &Section, next: Option<&Section>) {
             }
         }
         Section::Text(text) => {
-            if text.is_apart {
-                out.gap();
-            }
             let [first, hang] = text.indent.map(|columns| " ".repeat(columns));
             out.paragraph(&first, &hang, text.tone, &text.text);
         }

@@ -18,7 +18,7 @@ const AFTER: Nanos = Nanos::from_micros(200);
 /// other CPUs when they resumed proves it, and a hypervisor resumes them one by one.
 const AFTER_LONG: Nanos = Nanos::from_millis(10);
 /// The shortest such latency.
-pub const LONG: Nanos = Nanos::MILLI;
+pub(super) const LONG: Nanos = Nanos::MILLI;
 /// The number of attempts to read a CPU with active writers.
 const ASKS: usize = 5;
 

@@ -32,16 +32,10 @@ pub struct Candidate {
     pub value: String,
     /// The risk of side effects.
     pub risk: Risk,
-    /// The duration of a switch.
-    pub switch: Nanos,
     /// The time after a switch in which blocks do not count, as the effect comes or goes slowly.
     pub wash_out: Nanos,
     /// The indices of settings that it cannot be combined with.
     pub excludes: Vec<usize>,
-    /// The indices of settings without which it has no effect.
-    pub requires: Vec<usize>,
-    /// Whether it is tried only if `--only` names it.
-    pub only_named: bool,
 }
 
 impl Candidate {
@@ -51,20 +45,15 @@ impl Candidate {
             name: name.to_owned(),
             value: String::new(),
             risk: Risk::Low,
-            switch: Nanos::ZERO,
             wash_out: Nanos::ZERO,
             excludes: Vec::new(),
-            requires: Vec::new(),
-            only_named: false,
         }
     }
 }
 
-/// The time until a block with `next` counts when `now` is set: all switches in sequence, then the
-/// longest wash-out among them.
-pub(crate) fn settling(candidates: &[Candidate], now: &[bool], next: &[bool]) -> Nanos {
-    let switched =
-        || candidates.iter().zip(now.iter().zip(next)).filter(|(_, (a, b))| a != b).map(|(c, _)| c);
-    let switches = switched().fold(Nanos::ZERO, |sum, c| sum + c.switch);
-    switches + switched().map(|c| c.wash_out).max().unwrap_or(Nanos::ZERO)
+/// The time until a block with `next` counts when `now` is set: the longest wash-out of the
+/// settings that are switched.
+pub(crate) fn wash_out(candidates: &[Candidate], now: &[bool], next: &[bool]) -> Nanos {
+    let switched = candidates.iter().zip(now.iter().zip(next)).filter(|(_, (a, b))| a != b);
+    switched.map(|(candidate, _)| candidate.wash_out).max().unwrap_or(Nanos::ZERO)
 }

@@ -1,13 +1,10 @@
 //! The results of a tuning so far.
 
 use super::candidate::Candidate;
-use super::effect::EffectRow;
-use super::procedure::{Tuning, of_pairs};
+use super::procedure::Tuning;
 use crate::effect::EffectEstimate;
 use crate::median_of_sorted;
-use punctual_bundle::tune::{
-    SCHEMA, TuneAnswer, TunedCost, TunedSet, TunedSetting, TuningDocument,
-};
+use punctual_bundle::tune::{SCHEMA, TuneAnswer, TunedSet, TunedSetting, TuningDocument};
 use punctual_core::Nanos;
 
 impl Tuning {
@@ -32,12 +29,10 @@ impl Tuning {
             not_tried: Vec::new(),
             required: None,
             spread: self.spread,
-            smallest: self.options.smallest,
-            margin: self.options.margin,
+            margin: self.options.smallest,
             error_rate: self.options.error,
             blocks: self.used,
             failed: self.failed,
-            repeated: self.repeated,
             elapsed: self.elapsed,
             ended: self.ended(),
         }
@@ -58,9 +53,10 @@ impl Tuning {
         let Some(screened) = &self.screened[place] else { return unknown };
         let estimate = &screened.estimate;
         let times = (screened.answer == TuneAnswer::NotResolved)
-            .then(|| estimate.needed(self.options.margin, screened.share))
+            .then(|| estimate.needed(self.options.smallest, screened.share))
             .flatten();
-        let more_blocks = times.map(|times| ((times - 1.0) * estimate.count as f64).ceil() as u64);
+        let more_blocks =
+            times.map(|times| 2 * ((times - 1.0) * estimate.count as f64).ceil() as u64);
         let time = |blocks: u64| Nanos((blocks as f64 * self.block_time().ns() as f64) as i64);
         TunedSetting {
             answer: screened.answer,
@@ -79,46 +75,30 @@ impl Tuning {
         if settings.is_empty() {
             return None;
         }
-        let estimate = self.of_set();
+        let estimate = self.compare_set();
         Some(TunedSet {
             settings,
-            answer: self.answer(estimate, |effect| effect < 0.0),
+            answer: estimate.map_or(TuneAnswer::NotResolved, |estimate| self.answer(&estimate)),
             effect: estimate.map(|estimate| estimate.ratio(estimate.p())),
-            untouched: middle(&self.pairs, false),
-            with_set: middle(&self.pairs, true),
-            cost: (self.options.cost > Nanos::ZERO).then(|| self.cost()),
+            untouched: self.median_of_pairs(0),
+            with_set: self.median_of_pairs(1),
         })
     }
 
-    /// The cost of the set: the throughput in the same pairs of blocks.
-    fn cost(&self) -> TunedCost {
-        let estimate = of_pairs(&self.throughputs);
-        TunedCost {
-            command: String::new(),
-            answer: self.answer(estimate, |effect| effect > 0.0),
-            effect: estimate.map(|estimate| estimate.ratio(estimate.p())),
-            untouched: middle(&self.throughputs, false),
-            with_set: middle(&self.throughputs, true),
-            why: None,
-        }
-    }
-
     /// The answer of one comparison on its own.
-    fn answer(&self, estimate: Option<EffectEstimate>, is_better: fn(f64) -> bool) -> TuneAnswer {
-        let Some(estimate) = estimate else { return TuneAnswer::NotResolved };
-        match (estimate.p() <= self.options.error, is_better(estimate.effect)) {
+    fn answer(&self, estimate: &EffectEstimate) -> TuneAnswer {
+        match (estimate.p() <= self.options.error, estimate.effect < 0.0) {
             (true, true) => TuneAnswer::Better,
             (true, false) => TuneAnswer::Worse,
-            _ if estimate.is_none(self.options.margin) => TuneAnswer::NoEffect,
+            _ if estimate.is_none(self.options.smallest) => TuneAnswer::NoEffect,
             _ => TuneAnswer::NotResolved,
         }
     }
-}
 
-/// The median of the blocks with the set, or of those without it.
-fn middle(pairs: &[EffectRow], of_set: bool) -> Option<f64> {
-    let is_it = |row: &&EffectRow| row.on.contains(&true) == of_set;
-    let mut logs: Vec<f64> = pairs.iter().filter(is_it).map(|row| row.log).collect();
-    logs.sort_by(f64::total_cmp);
-    median_of_sorted(&logs).map(f64::exp)
+    /// The median of one side of the pairs.
+    fn median_of_pairs(&self, side: usize) -> Option<f64> {
+        let mut logs: Vec<f64> = self.pairs.iter().map(|pair| pair[side]).collect();
+        logs.sort_by(f64::total_cmp);
+        median_of_sorted(&logs).map(f64::exp)
+    }
 }

@@ -1,36 +1,31 @@
 //! The procedure of a tuning, as a state that blocks are recorded into: an interrupted tuning is
 //! restored by recording its blocks again. It queries neither clock nor machine.
 //!
-//! 1. Some blocks of the untouched machine: the spread of the figure.
-//! 2. Screening, in groups of blocks ([`super::design`]), until each effect of the requested
-//!    smallest size would be found, or the round's share of the time is over. Only the spread
-//!    decides when a round ends, never an effect. Better settings are adopted, worse ones dropped,
-//!    and the rest is screened again: the largest source of a tail hides others.
-//! 3. All adopted settings together against the untouched machine, in pairs of new blocks: effects
+//! 1. Screening, in groups of blocks: each setting alone, and blocks without any setting, in a
+//!    random order. Each setting is paired with the blocks without, so drift from group to group
+//!    goes into the levels of the groups, not into the effects. A round lasts until each effect of
+//!    the requested smallest size would be found, or until its share of the time is over. Only the
+//!    spread decides when a round ends, never an effect. Better settings are adopted, worse ones
+//!    dropped, and the rest is screened again beside what was adopted: the largest source of a tail
+//!    hides others.
+//! 2. All adopted settings together against the untouched machine, in pairs of new blocks: effects
 //!    that were selected for being large are overestimated.
 //!
 //! The rounds share the error rate: 60 % of it for the first, and 60 % of the rest for each further
 //! one, over all settings of a round by Holm's procedure.
 
 use super::candidate::Candidate;
-use super::design::{self, PlannedBlock, RoundTask, group, group_size, least_groups, mix};
-use super::effect::{EffectRow, MISSED, Screened, estimates};
-use super::repeats::{ATTEMPTS, Controls};
+use super::effect::Screened;
 use super::request::{BlockPurpose, BlockRequest, MeasuredBlock, TuneStep, TuningOptions};
-use super::{FIRST, PILOT, ROUND};
+use super::{FIRST, LAST, LEAST_GROUPS, PAIRS, ROUND, blocks_needed, controls, group_size};
 use crate::Random;
 use crate::compare::multiple::holm;
-use crate::dispersion::moments;
+use crate::dispersion::mean;
 use crate::effect::EffectEstimate;
-use crate::probability::normal_upper;
 use punctual_bundle::tune::{TuneAnswer, TuningEnd};
 use punctual_core::Nanos;
 use std::collections::VecDeque;
 
-/// The minimum number of block pairs for comparing a set with the untouched machine.
-pub(super) const PAIRS: usize = 6;
-/// The maximum share of the time reserved for the last comparison.
-pub(super) const LAST: f64 = 0.3;
 /// The maximum number of tries of a failing block.
 const TRIES: u32 = 3;
 /// The number of blocks that may fail in addition to a third of all.
@@ -38,8 +33,7 @@ const FAILURES: u64 = 6;
 
 #[derive(Clone, Debug)]
 enum TuningStage {
-    Pilot,
-    Screen { round: u32, group: usize, attempt: u32, until: Nanos },
+    Screen { round: u32, group: usize },
     Confirm,
     Done(TuningEnd),
 }
@@ -50,13 +44,6 @@ struct UsableBlock {
     request: BlockRequest,
     /// The logarithm of its figure.
     log: f64,
-    throughput: Option<f64>,
-}
-
-impl UsableBlock {
-    fn row(self, group: usize) -> EffectRow {
-        EffectRow { group, on: self.request.on, log: self.log }
-    }
 }
 
 /// A tuning.
@@ -64,26 +51,22 @@ impl UsableBlock {
 pub struct Tuning {
     pub(super) candidates: Vec<Candidate>,
     pub(super) options: TuningOptions,
+    random: Random,
     stage: TuningStage,
     queue: VecDeque<BlockRequest>,
     /// The blocks of the current group.
     current: Vec<UsableBlock>,
     tries: u32,
-    /// The rows of the round, or of the last comparison.
-    rows: Vec<EffectRow>,
-    /// The number of rows when effects were last computed.
-    computed: usize,
-    controls: Controls,
+    /// For each candidate: with it minus without it, in the groups of this round.
+    differences: Vec<Vec<f64>>,
     pub(super) spread: Option<f64>,
     pub(super) adopted: Vec<bool>,
     open: Vec<usize>,
     pub(super) screened: Vec<Option<Screened>>,
-    pub(super) pairs: Vec<EffectRow>,
-    /// The logarithms of the throughput of the same pairs, if both blocks have one.
-    pub(super) throughputs: Vec<EffectRow>,
+    /// Of each pair of the last comparison: the untouched machine, and the set.
+    pub(super) pairs: Vec<[f64; 2]>,
     pub(super) used: u64,
     pub(super) failed: u64,
-    pub(super) repeated: u64,
     pub(super) elapsed: Nanos,
 }
 
@@ -93,29 +76,24 @@ impl Tuning {
         let count = candidates.len();
         let mut tuning = Tuning {
             candidates,
+            random: Random::seeded(options.seed),
             options,
-            stage: TuningStage::Pilot,
+            stage: TuningStage::Done(TuningEnd::Complete),
             queue: VecDeque::new(),
             current: Vec::new(),
             tries: 0,
-            rows: Vec::new(),
-            computed: 0,
-            controls: Controls::default(),
+            differences: Vec::new(),
             spread: None,
             adopted: vec![false; count],
             open: (0..count).collect(),
             screened: vec![None; count],
             pairs: Vec::new(),
-            throughputs: Vec::new(),
             used: 0,
             failed: 0,
-            repeated: 0,
             elapsed: Nanos::ZERO,
         };
-        let pilot = tuning.request(BlockPurpose::Pilot, 0, 0, vec![false; count]);
-        tuning.queue.extend(std::iter::repeat_n(pilot, PILOT));
-        if count == 0 {
-            tuning.stage = TuningStage::Done(TuningEnd::Complete);
+        if count > 0 {
+            tuning.begin_round(1);
         }
         tuning
     }
@@ -145,8 +123,7 @@ impl Tuning {
             Some(figure) => {
                 self.used += 1;
                 self.tries = 0;
-                let log = figure.max(1.0).ln();
-                self.current.push(UsableBlock { request, log, throughput: block.throughput });
+                self.current.push(UsableBlock { request, log: figure.max(1.0).ln() });
             }
             None => {
                 self.failed += 1;
@@ -160,7 +137,7 @@ impl Tuning {
                 }
             }
         }
-        if self.queue.is_empty() && !matches!(self.stage, TuningStage::Done(_)) {
+        if self.queue.is_empty() {
             self.end_group();
         }
     }
@@ -171,131 +148,108 @@ impl Tuning {
         if measured == 0 { self.options.block } else { Nanos(self.elapsed.ns() / measured) }
     }
 
-    fn request(
-        &self,
-        purpose: BlockPurpose,
-        round: u32,
-        group: usize,
-        on: Vec<bool>,
-    ) -> BlockRequest {
-        BlockRequest { purpose, round, group, on }
-    }
-
     fn share(&self, round: u32) -> f64 {
         self.options.error * FIRST * (1.0 - FIRST).powi(round as i32 - 1)
-    }
-
-    fn pairs_needed(&self, spread: f64) -> f64 {
-        let z = normal_upper(0.025) + normal_upper(MISSED);
-        (2.0 * (z * spread / self.options.smallest.ln()).powi(2)).max(PAIRS as f64)
     }
 
     fn end_group(&mut self) {
         let measured = std::mem::take(&mut self.current);
         match self.stage {
-            TuningStage::Pilot => {
-                let logs: Vec<f64> = measured.iter().map(|block| block.log).collect();
-                self.spread = moments(&logs).map(|(_, variance)| variance.sqrt());
-                logs.chunks_exact(2).for_each(|pair| {
-                    self.controls.drifted(pair[1] - pair[0]);
-                });
-                self.begin_round(1);
-            }
-            TuningStage::Screen { round, group, attempt, until } => {
-                if attempt < ATTEMPTS && self.has_drifted(&measured) {
-                    self.repeated += measured.len() as u64;
-                    self.used -= measured.len() as u64;
-                    self.stage = TuningStage::Screen { round, group, attempt: attempt + 1, until };
-                } else {
-                    self.rows.extend(measured.into_iter().map(|block| block.row(group)));
-                    self.stage = TuningStage::Screen { round, group: group + 1, attempt: 0, until };
-                }
-                self.go_on_screening();
+            TuningStage::Screen { round, group } => {
+                self.add_differences(&measured);
+                self.stage = TuningStage::Screen { round, group: group + 1 };
+                self.continue_screening();
             }
             TuningStage::Confirm => {
                 // Only whole pairs: a failed block leaves its partner without one.
-                if let [_, _] = measured.as_slice() {
-                    let group = self.pairs.len();
-                    let is_known = |of: &f64| of.is_finite() && *of > 0.0;
-                    let row = |block: &UsableBlock| {
-                        let log = block.throughput.filter(is_known)?.ln();
-                        Some(EffectRow { log, ..block.clone().row(group) })
-                    };
-                    let rows: Option<Vec<EffectRow>> = measured.iter().map(row).collect();
-                    self.throughputs.extend(rows.into_iter().flatten());
-                    self.pairs.extend(measured.into_iter().map(|block| block.row(group)));
+                if let [first, second] = measured.as_slice() {
+                    let mut pair = [first.log, second.log];
+                    if first.request.on.contains(&true) {
+                        pair.reverse();
+                    }
+                    self.pairs.push(pair);
                 }
-                self.go_on_confirming();
+                self.continue_confirming();
             }
             TuningStage::Done(_) => {}
         }
     }
 
-    fn has_drifted(&mut self, measured: &[UsableBlock]) -> bool {
-        let mut controls =
-            measured.iter().filter(|block| block.request.purpose == BlockPurpose::Control);
-        match (controls.next(), controls.next()) {
-            (Some(first), Some(second)) => self.controls.drifted(second.log - first.log),
-            _ => false,
+    fn add_differences(&mut self, measured: &[UsableBlock]) {
+        let is_control = |block: &&UsableBlock| block.request.purpose == BlockPurpose::Control;
+        let logs: Vec<f64> = measured.iter().filter(is_control).map(|block| block.log).collect();
+        if logs.is_empty() {
+            return;
+        }
+        let without = mean(&logs);
+        for block in measured.iter().filter(|block| !is_control(block)) {
+            let tested = self.open.iter().find(|place| block.request.on[**place]);
+            if let Some(place) = tested {
+                self.differences[*place].push(block.log - without);
+            }
+        }
+    }
+
+    /// The effects of the open settings in this round.
+    fn estimates(&self) -> Vec<Option<EffectEstimate>> {
+        self.open.iter().map(|place| EffectEstimate::of_pairs(&self.differences[*place])).collect()
+    }
+
+    /// Stores the spread between blocks of the same settings, from that of the differences.
+    fn store_spread(&mut self, found: &[Option<EffectEstimate>]) {
+        let variances: Vec<f64> = found.iter().flatten().map(|of| of.variance).collect();
+        if !variances.is_empty() {
+            let of_difference = 1.0 + 1.0 / controls(self.open.len()) as f64;
+            self.spread = Some((mean(&variances) / of_difference).sqrt());
         }
     }
 
     fn begin_round(&mut self, round: u32) {
-        self.rows.clear();
-        self.computed = 0;
-        let part = if round == 1 { ROUND } else { 1.0 };
-        let left = self.left_for_screening().ns() as f64;
-        let until = self.elapsed + Nanos((left * part) as i64);
-        self.stage = TuningStage::Screen { round, group: 0, attempt: 0, until };
-        self.go_on_screening();
+        self.differences = vec![Vec::new(); self.candidates.len()];
+        self.stage = TuningStage::Screen { round, group: 0 };
+        self.continue_screening();
     }
 
-    /// The time until the last comparison must begin.
-    fn left_for_screening(&self) -> Nanos {
-        let pairs = self.pairs_needed(self.spread.unwrap_or(0.0));
-        let needed = 2.0 * pairs * (self.block_time() + self.options.cost).ns() as f64;
-        let kept = needed.min(LAST * self.options.within.ns() as f64);
-        self.options.within - self.elapsed - Nanos(kept as i64)
+    /// When a round must end, for the last comparison and, after the first, for another round.
+    fn end_of_round(&self, round: u32) -> Nanos {
+        let within = self.options.within.ns() as f64;
+        let error = self.options.error;
+        let blocks = self.spread.map(|spread| blocks_needed(&self.options, 1, error, spread));
+        let needed = blocks.map(|blocks| blocks * self.block_time().ns() as f64);
+        let kept = needed.unwrap_or(f64::INFINITY).min(LAST * within);
+        Nanos(((within - kept) * if round == 1 { ROUND } else { 1.0 }) as i64)
     }
 
-    fn go_on_screening(&mut self) {
-        let TuningStage::Screen { round, group: number, attempt, until } = self.stage else {
-            return;
+    /// The duration of this many groups of the open settings.
+    fn group_time(&self, groups: usize) -> Nanos {
+        let blocks = groups * group_size(self.open.len());
+        Nanos(self.block_time().ns() * blocks as i64)
+    }
+
+    fn continue_screening(&mut self) {
+        let TuningStage::Screen { round, group } = self.stage else { return };
+        let found = self.estimates();
+        self.store_spread(&found);
+        let each = self.share(round) / self.open.len().max(1) as f64;
+        let is_resolved = |estimate: &Option<EffectEstimate>| {
+            estimate.is_some_and(|of| of.resolves(self.options.smallest, each))
         };
-        let size = group_size(self.options.design, self.open.len());
-        let least = least_groups(self.options.design, self.open.len());
-        let is_over = self.open.is_empty()
-            || self.elapsed + Nanos(self.block_time().ns() * size as i64) > until;
-        // Effects are recomputed after a twentieth more rows, not for each group.
-        if is_over || self.rows.len() * 20 >= self.computed * 21 {
-            self.computed = self.rows.len();
-            let (found, spread) = estimates(&self.rows, &self.open);
-            if self.rows.len() > 2 * size {
-                self.spread = spread.or(self.spread);
-            }
-            let each = self.share(round) / self.open.len().max(1) as f64;
-            let is_resolved = |estimate: &Option<EffectEstimate>| {
-                estimate.is_some_and(|e| e.resolves(self.options.smallest, each))
-            };
-            if is_over || (number >= least && found.iter().all(is_resolved)) {
-                return self.end_round(round, &found);
-            }
+        let is_over =
+            self.open.is_empty() || self.elapsed + self.group_time(1) > self.end_of_round(round);
+        if is_over || (group >= PAIRS && found.iter().all(is_resolved)) {
+            return self.end_round(round, &found);
         }
-        let asked = RoundTask {
-            candidates: &self.candidates,
-            open: &self.open,
-            base: &self.adopted,
-            seed: mix(&[self.options.seed, u64::from(round)]),
+        let request = |purpose, tested: Option<usize>| {
+            let mut on = self.adopted.clone();
+            tested.into_iter().for_each(|place| on[place] = true);
+            BlockRequest { purpose, round, group, on }
         };
-        let planned = group(self.options.design, &asked, number, attempt);
-        let requests: Vec<BlockRequest> = planned
-            .into_iter()
-            .map(|PlannedBlock { on, is_control }| {
-                let purpose = if is_control { BlockPurpose::Control } else { BlockPurpose::Screen };
-                self.request(purpose, round, number, on)
-            })
-            .collect();
-        self.queue.extend(requests);
+        let screened = self.open.iter().map(|place| request(BlockPurpose::Screen, Some(*place)));
+        let without =
+            std::iter::repeat_n(request(BlockPurpose::Control, None), controls(self.open.len()));
+        let mut blocks: Vec<BlockRequest> = screened.chain(without).collect();
+        shuffle(&mut blocks, &mut self.random);
+        self.queue.extend(blocks);
     }
 
     fn end_round(&mut self, round: u32, found: &[Option<EffectEstimate>]) {
@@ -309,7 +263,7 @@ impl Tuning {
                 TuneAnswer::Better
             } else if p_adjusted <= share && estimate.effect > 0.0 {
                 TuneAnswer::Worse
-            } else if estimate.is_none(self.options.margin) {
+            } else if estimate.is_none(self.options.smallest) {
                 TuneAnswer::NoEffect
             } else {
                 TuneAnswer::NotResolved
@@ -324,55 +278,62 @@ impl Tuning {
         };
         self.open.retain(|place| !is_answered(place));
         self.leave_out_excluded();
-        if adopts && !self.open.is_empty() && self.has_time_for_a_round() {
+        if adopts && !self.open.is_empty() && self.has_time_for_a_round(round + 1) {
             self.begin_round(round + 1);
         } else if self.adopted.contains(&true) {
             self.stage = TuningStage::Confirm;
-            self.go_on_confirming();
+            self.continue_confirming();
         } else {
             self.stage = TuningStage::Done(self.end());
         }
     }
 
+    /// Of two better settings that exclude each other, the one with the larger effect stays.
     /// Settings excluded by an adopted one are no longer tested.
     fn leave_out_excluded(&mut self) {
-        let (candidates, adopted) = (&self.candidates, &self.adopted);
-        let conflicts = |place: usize| {
-            let excludes = |one: usize, other: usize| candidates[one].excludes.contains(&other);
-            (0..adopted.len())
-                .any(|other| adopted[other] && (excludes(place, other) || excludes(other, place)))
+        let excludes = |one: usize, other: usize| {
+            let of = |place: usize| &self.candidates[place].excludes;
+            of(one).contains(&other) || of(other).contains(&one)
         };
-        self.open.retain(|place| !conflicts(*place));
+        let effect = |place: usize| self.screened[place].map_or(0.0, |of| of.estimate.effect);
+        let mut best: Vec<usize> = (0..self.adopted.len()).filter(|k| self.adopted[*k]).collect();
+        best.sort_by(|a, b| effect(*a).total_cmp(&effect(*b)));
+        let mut kept: Vec<usize> = Vec::new();
+        for place in best {
+            if !kept.iter().any(|other| excludes(place, *other)) {
+                kept.push(place);
+            }
+        }
+        self.open.retain(|place| !kept.iter().any(|other| excludes(*place, *other)));
+        self.adopted = (0..self.adopted.len()).map(|place| kept.contains(&place)).collect();
     }
 
-    /// Three groups show hardly anything: fewer make no round.
-    fn has_time_for_a_round(&self) -> bool {
-        let size = 3 * group_size(self.options.design, self.open.len()) as i64;
-        self.left_for_screening() > Nanos(self.block_time().ns() * size)
+    fn has_time_for_a_round(&self, round: u32) -> bool {
+        self.elapsed + self.group_time(LEAST_GROUPS) < self.end_of_round(round)
     }
 
-    fn go_on_confirming(&mut self) {
-        let compared = self.of_set();
+    fn continue_confirming(&mut self) {
+        let compared = self.compare_set();
         let is_resolved =
-            compared.is_some_and(|e| e.resolves(self.options.smallest, self.options.error));
-        let pair = Nanos(2 * (self.block_time() + self.options.cost).ns());
+            compared.is_some_and(|of| of.resolves(self.options.smallest, self.options.error));
+        let pair = Nanos(2 * self.block_time().ns());
         let is_over = self.elapsed + pair > self.options.within;
-        if is_over || (is_resolved && self.pairs.len() >= 2 * PAIRS) {
+        if is_over || (is_resolved && self.pairs.len() >= PAIRS) {
             self.stage = TuningStage::Done(self.end());
             return;
         }
-        let number = self.pairs.len();
-        let mut random = Random::seeded(mix(&[self.options.seed, 3, number as u64]));
-        let mut pair = [vec![false; self.adopted.len()], self.adopted.clone()];
-        design::shuffle(&mut pair, &mut random);
-        for on in pair {
-            self.queue.push_back(self.request(BlockPurpose::Confirm, 0, number, on));
-        }
+        let group = self.pairs.len();
+        let request = |on| BlockRequest { purpose: BlockPurpose::Confirm, round: 0, group, on };
+        let mut pair = [vec![false; self.adopted.len()], self.adopted.clone()].map(request);
+        shuffle(&mut pair, &mut self.random);
+        self.queue.extend(pair);
     }
 
     /// The set against the untouched machine.
-    pub(super) fn of_set(&self) -> Option<EffectEstimate> {
-        of_pairs(&self.pairs)
+    pub(super) fn compare_set(&self) -> Option<EffectEstimate> {
+        let differences: Vec<f64> =
+            self.pairs.iter().map(|[without, with]| with - without).collect();
+        EffectEstimate::of_pairs(&differences)
     }
 
     fn end(&self) -> TuningEnd {
@@ -383,9 +344,8 @@ impl Tuning {
     }
 }
 
-/// The set against the untouched machine, from blocks in pairs.
-pub(super) fn of_pairs(pairs: &[EffectRow]) -> Option<EffectEstimate> {
-    let is_set = |row: &EffectRow| EffectRow { on: vec![row.on.contains(&true)], ..row.clone() };
-    let rows: Vec<EffectRow> = pairs.iter().map(is_set).collect();
-    *estimates(&rows, &[0]).0.first()?
+fn shuffle<T>(items: &mut [T], random: &mut Random) {
+    for k in 0..items.len() {
+        items.swap(k, k + random.below(items.len() - k));
+    }
 }

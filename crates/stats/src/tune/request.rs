@@ -1,38 +1,29 @@
 //! Requests to a tuning, and to a machine.
 
-use super::design::Design;
 use punctual_bundle::tune::TuningEnd;
 use punctual_core::Nanos;
 
 /// The request to a tuning.
 #[derive(Clone, PartialEq, Debug)]
 pub struct TuningOptions {
-    pub design: Design,
-    /// The smallest effect to be found, as a factor above 1.
+    /// The smallest effect to be found, as a factor above 1; smaller ones count as none.
     pub smallest: f64,
-    /// Effects within this factor count as none.
-    pub margin: f64,
     /// The rate of tunings with any wrong *better* or *worse*.
     pub error: f64,
     /// The time limit.
     pub within: Nanos,
     /// The duration of a block, without its preparation.
     pub block: Nanos,
-    /// The additional duration of a block in the last comparison, to measure the cost of the set.
-    pub cost: Nanos,
     pub seed: u64,
 }
 
 impl Default for TuningOptions {
     fn default() -> TuningOptions {
         TuningOptions {
-            design: Design::Factorial,
             smallest: 1.3,
-            margin: 1.15,
             error: crate::compare::series::ERROR,
             within: Nanos(3_600_000_000_000),
             block: Nanos(10_000_000_000),
-            cost: Nanos::ZERO,
             seed: 1,
         }
     }
@@ -41,10 +32,9 @@ impl Default for TuningOptions {
 /// The purpose of a block.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum BlockPurpose {
-    /// The spread of the untouched machine.
-    Pilot,
+    /// With one of the screened settings.
     Screen,
-    /// A reference beside the screening blocks, without any of the screened settings.
+    /// Without any of the screened settings, beside them.
     Control,
     /// The set of all adopted settings, or the untouched machine beside it.
     Confirm,
@@ -53,7 +43,6 @@ pub enum BlockPurpose {
 impl BlockPurpose {
     pub const fn word(self) -> &'static str {
         match self {
-            BlockPurpose::Pilot => "pilot",
             BlockPurpose::Screen => "screen",
             BlockPurpose::Control => "control",
             BlockPurpose::Confirm => "confirm",
@@ -78,8 +67,6 @@ pub struct BlockRequest {
 pub struct MeasuredBlock {
     /// The figure in ns; `None` if unusable.
     pub figure: Option<f64>,
-    /// Runs per second of the command that shows the cost; `None` if not requested or unknown.
-    pub throughput: Option<f64>,
     /// From the start of the tuning to the end of this block.
     pub elapsed: Nanos,
 }

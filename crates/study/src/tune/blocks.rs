@@ -1,7 +1,6 @@
 //! A block of measuring: a run of the experiment in its own process, and its figure.
 
 use super::boot::write_experiment;
-use super::cost::{Throughput, throughput};
 use super::directory::TuningSpec;
 use crate::baseline::not_comparable;
 use crate::process::{Process, nanos, own_run, why};
@@ -31,11 +30,6 @@ pub trait BlockRunner {
     /// # Errors
     /// The tuning ends: it was interrupted, for example.
     fn measure(&mut self, number: u64, on: &[bool]) -> Result<BlockMeasurement, Failure>;
-    /// Runs a command repeatedly for this time.
-    ///
-    /// # Errors
-    /// The tuning was interrupted.
-    fn throughput(&mut self, command: &[String], time: Nanos) -> Result<Throughput, Failure>;
     /// Waits.
     ///
     /// # Errors
@@ -83,11 +77,6 @@ impl BlockRunner for BlockRuns {
         }
         let (figure, why) = read.map_or_else(|why| (None, Some(why)), |of| (Some(of), None));
         Ok(BlockMeasurement { figure, why })
-    }
-
-    fn throughput(&mut self, command: &[String], time: Nanos) -> Result<Throughput, Failure> {
-        let log = Member::root(&self.place).join("cost.log");
-        throughput(command, time, &log, &|| self.interrupts.end_requested())
     }
 
     fn wait(&mut self, time: Nanos) -> Result<(), Failure> {

@@ -1,7 +1,6 @@
 //! The directory of a tuning: the request, each block with its figure, and the findings. A tuning
 //! that was killed resumes from it as if uninterrupted.
 
-use super::reboot_plan::RebootPlan;
 use super::setting::Setting;
 use crate::store::Store;
 use punctual_bundle::Member;
@@ -21,12 +20,8 @@ const REQUEST: &str = "request.json";
 const BLOCKS: &str = "blocks.jsonl";
 const LOCK: &str = "tuning.lock";
 const RUNS: &str = "runs";
-/// Bounds on the time that the command of the cost is run: at least the shortest, and no further
-/// run begins after the longest.
-const SHORTEST_COST: Nanos = Nanos::SECOND;
-const LONGEST_COST: Nanos = Nanos::from_secs(30);
 /// The version of [`TuningSpec`].
-const SPEC: u32 = 1;
+const SPEC: u32 = 2;
 
 /// The request of a tuning, and the machine's state when it began.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -38,21 +33,13 @@ pub struct TuningSpec {
     pub figure: String,
     /// The requirement on the figure.
     pub require: Option<String>,
-    /// The smallest effect to detect, as a factor.
-    pub smallest: f64,
     /// How long the tuning may take.
     pub within: Nanos,
     /// How long a block measures.
     pub block: Nanos,
-    /// The command whose runs per second show the cost of the settings.
-    #[serde(default)]
-    pub cost: Option<Vec<String>>,
     /// The virtual machine that boots for each block, as `vm:6.12-rt`; none: this machine.
     #[serde(default)]
     pub guest: Option<String>,
-    /// How this machine boots for each block, if it does.
-    #[serde(default)]
-    pub reboots: Option<RebootPlan>,
     pub seed: u64,
     /// The release of the kernel, if known.
     pub kernel: Option<String>,
@@ -69,35 +56,18 @@ impl TuningSpec {
 
     /// The options of the experiment.
     pub fn options(&self) -> TuningOptions {
-        let usual = TuningOptions::default();
-        // An effect that counts as none must be smaller than one to detect.
-        let margin = usual.margin.min(1.0 + (self.smallest - 1.0) / 2.0);
         TuningOptions {
-            smallest: self.smallest,
-            margin,
             within: self.within,
-            block: self.reboots.as_ref().map_or(self.block, |plan| plan.observation(self.block)),
-            cost: self.cost.as_ref().map_or(Nanos::ZERO, |_| self.cost_time()),
+            block: self.block,
             seed: self.seed,
-            ..usual
+            ..TuningOptions::default()
         }
-    }
-
-    /// How long the command of the cost runs beside a block: as long as it measures, within bounds.
-    pub(crate) fn cost_time(&self) -> Nanos {
-        self.block.clamp(SHORTEST_COST, LONGEST_COST)
     }
 
     /// The words of the kernel's command line of the settings that are on.
     pub(crate) fn boot_words(&self, on: &[bool]) -> Vec<&str> {
         let set = self.settings.iter().zip(on).filter(|(_, on)| **on);
         set.map(|(setting, _)| setting.boot.as_str()).filter(|words| !words.is_empty()).collect()
-    }
-
-    /// The words for the settings with these names.
-    pub fn words_of(&self, names: &[String]) -> String {
-        let on = self.settings.iter().map(|setting| names.contains(&setting.name));
-        self.boot_words(&on.collect::<Vec<bool>>()).join(" ")
     }
 
     /// The names of the settings that are on.
@@ -161,11 +131,6 @@ impl TuneDirectory {
         self.0.path().join(RUNS)
     }
 
-    /// Its files.
-    pub fn store(&self) -> &Store {
-        &self.0
-    }
-
     /// Stores a block: it has reached the disk when this returns.
     ///
     /// # Errors
@@ -201,8 +166,8 @@ impl TuneDirectory {
                 let why = format!("block {} is not one that was asked for", block.number);
                 return Err(cannot(&why));
             }
-            let BlockRecord { figure, throughput, elapsed, .. } = *block;
-            tuning.record(MeasuredBlock { figure, throughput, elapsed });
+            let BlockRecord { figure, elapsed, .. } = *block;
+            tuning.record(MeasuredBlock { figure, elapsed });
         }
         Ok((blocks, tuning))
     }
@@ -210,14 +175,6 @@ impl TuneDirectory {
 
 fn is_of(block: &BlockRecord, request: &BlockRequest, spec: &TuningSpec) -> bool {
     block.purpose == request.purpose.word() && block.on == spec.names(&request.on)
-}
-
-/// Whether the tuning in a directory boots this machine.
-///
-/// # Errors
-/// There is no tuning's directory.
-pub fn is_across_reboots(path: &Path) -> Result<bool, Failure> {
-    Ok(read_spec(path)?.reboots.is_some())
 }
 
 fn read_spec(path: &Path) -> Result<TuningSpec, Failure> {

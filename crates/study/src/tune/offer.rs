@@ -118,17 +118,6 @@ impl Offer {
         }
     }
 
-    /// Omits the parameters that this command line has already.
-    pub(crate) fn leave_out_booted(&mut self, cmdline: &str) {
-        let has = |word: &str| cmdline.split_whitespace().any(|there| there == word);
-        for setting in std::mem::take(&mut self.settings) {
-            match setting.boot.split_whitespace().all(has) {
-                true => self.leave_out(&setting.name, "it is so already".to_owned()),
-                false => self.settings.push(setting),
-            }
-        }
-    }
-
     fn add_tweak(&mut self, files: &dyn Files, machine: &MachineSplit, tweak: &Tweak) {
         let mut draft = Draft::default();
         if let Err(why) = (tweak.settings)(files, machine, &mut draft) {

@@ -3,7 +3,6 @@
 use super::boot;
 use super::directory::TuningSpec;
 use super::offer::{Offer, SettingChoice, offer};
-use super::reboots::system;
 use punctual_core::format::{counted, span};
 use punctual_core::{CpuSet, Nanos};
 use punctual_host::files::{Files, Root};
@@ -44,22 +43,7 @@ pub struct TuneRequest {
     pub within: Nanos,
     /// The length of a block; by default the experiment's.
     pub block: Option<Nanos>,
-    /// The smallest effect to detect, as a factor.
-    pub smallest: f64,
-    /// The command whose runs per second show the cost of the settings.
-    pub cost: Option<String>,
-    /// Boot parameters of this machine, if they are tried.
-    pub reboots: Option<AcrossReboots>,
     pub seed: u64,
-}
-
-/// How to boot this machine.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct AcrossReboots {
-    /// Blocks in one boot.
-    pub blocks: u32,
-    /// Time after a boot without measuring.
-    pub settle: Nanos,
 }
 
 /// A tuning with every choice made.
@@ -76,30 +60,9 @@ pub struct PlannedTuning {
 pub fn planned(options: &TuneRequest, messages: Listener) -> Result<PlannedTuning, Failure> {
     let figure = TuneFigure::parse(&options.figure)
         .map_err(|why| Failure::refused(format!("--require: {why}")))?;
-    if !(1.01..=100.0).contains(&options.smallest) {
-        return Err(Failure::refused("--smallest is a factor from 1.01 to 100, such as 1.3"));
-    }
     let asked = experiment(options)?;
     let guest = guest(&asked)?;
-    if guest.is_some() && options.cost.is_some() {
-        return Err(Failure::refused(
-            "--cost runs a command on this machine, and a virtual machine is tuned: leave it out",
-        ));
-    }
     let files = Root::system();
-    let reboots = match options.reboots {
-        None => None,
-        Some(_) if guest.is_some() => {
-            return Err(Failure::refused(
-                "--across-reboots boots this machine, and a virtual machine is tuned, which boots \
-                 for each block: leave one of the two out",
-            ));
-        }
-        Some(AcrossReboots { blocks: 0, .. }) => {
-            return Err(Failure::refused("--blocks-per-boot: at least 1"));
-        }
-        Some(asked) => Some(system::plan(&files, asked.blocks, asked.settle)?),
-    };
     let (_, plan) = match &guest {
         None => asked.resolve(messages)?,
         Some(vm) => {
@@ -117,9 +80,9 @@ pub fn planned(options: &TuneRequest, messages: Listener) -> Result<PlannedTunin
         Some(text) => Some(cpus_of(&files, text, guest.as_ref())?),
         None => measured_alone(&plan, &online),
     };
-    let mut offered = match (&guest, &reboots) {
-        (None, None) => offer(&files, cpus.as_ref()),
-        _ => of_boots(&files, guest.is_some(), cpus.as_ref(), &online)?,
+    let mut offered = match &guest {
+        None => offer(&files, cpus.as_ref()),
+        Some(_) => boot::offer(cpus.as_ref(), &online),
     };
     offered.choose(&options.choice)?;
     let has_bound = options.figure.contains(['<', '>', '=']);
@@ -128,11 +91,8 @@ pub fn planned(options: &TuneRequest, messages: Listener) -> Result<PlannedTunin
         experiment: plan.name.clone(),
         figure: figure.text().to_owned(),
         require: has_bound.then(|| options.figure.clone()),
-        smallest: options.smallest,
         within: options.within,
         block,
-        cost: options.cost.as_deref().map(of_cost).transpose()?,
-        reboots,
         seed: options.seed,
         kernel: match &guest {
             None => files.read_trimmed("/proc/sys/kernel/osrelease").ok(),
@@ -169,30 +129,16 @@ pub(super) fn check_time(spec: &TuningSpec) -> Result<(), Failure> {
 ///
 /// # Errors
 /// The errors in the CPUs or the target.
-pub fn offered(cpus: Option<&str>, target: Option<&str>, reboots: bool) -> Result<Offer, Failure> {
+pub fn offered(cpus: Option<&str>, target: Option<&str>) -> Result<Offer, Failure> {
     let files = Root::system();
     let mut asked = request::ExperimentRequest::of_plain_text(Path::new("--list"), Vec::new());
     asked.target = target.map(str::to_owned);
     let guest = guest(&asked)?;
     let cpus = cpus.map(|text| cpus_of(&files, text, guest.as_ref())).transpose()?;
-    match guest.is_some() || reboots {
-        true => of_boots(&files, guest.is_some(), cpus.as_ref(), &cpus_on(guest.as_ref())?),
-        false => Ok(offer(&files, cpus.as_ref())),
-    }
-}
-
-/// Boot parameters; those of the current boot are left out.
-fn of_boots(
-    files: &dyn Files,
-    is_guest: bool,
-    cpus: Option<&CpuSet>,
-    online: &CpuSet,
-) -> Result<Offer, Failure> {
-    let mut offered = boot::offer(cpus, online);
-    if !is_guest {
-        offered.leave_out_booted(&files.read("/proc/cmdline").map_err(Failure::failed)?);
-    }
-    Ok(offered)
+    Ok(match &guest {
+        None => offer(&files, cpus.as_ref()),
+        Some(vm) => boot::offer(cpus.as_ref(), &guest_cpus(vm)),
+    })
 }
 
 /// The target virtual machine, if it is one.
@@ -240,15 +186,6 @@ fn experiment(options: &TuneRequest) -> Result<request::ExperimentRequest, Failu
             overrides::apply(&asked.path, &asked.bytes, &[duration]).map_err(Failure::refused)?;
     }
     Ok(asked)
-}
-
-fn of_cost(text: &str) -> Result<Vec<String>, Failure> {
-    let wrong = |why: String| Failure::refused(format!("--cost: {why}"));
-    let words = shell_words::split(text).map_err(|why| wrong(why.to_string()))?;
-    if words.is_empty() {
-        return Err(wrong("name a command, as 'make -C src'".to_owned()));
-    }
-    absolute(words)
 }
 
 /// An experiment of a program under its normal conditions: without a request on idle states.

@@ -1,7 +1,6 @@
 //! A tuning from its request to its findings.
 
 use super::blocks::{BlockMeasurement, BlockRunner, BlockRuns};
-use super::cost::Throughput;
 use super::directory::{TuneDirectory, TuningSpec};
 use super::setting::{differences, snapshot};
 use punctual_bundle::tune::{BlockRecord, NotTried, TuningDocument, TuningEnd};
@@ -187,7 +186,6 @@ pub fn tune(
         before,
         refused: None,
         last: None,
-        throughput: Throughput::default(),
     };
     let ran = conduct(&mut tuning, &mut machine);
     let kept = machine.kept;
@@ -203,12 +201,8 @@ pub fn tune(
 }
 
 /// The findings, with the facts that the experiment does not know.
-pub fn document(spec: &TuningSpec, tuning: &Tuning, blocks: &[BlockRecord]) -> TuningDocument {
-    let mut found = tuning.outcome(&spec.figure);
-    if let Some(cost) = found.set.as_mut().and_then(|set| set.cost.as_mut()) {
-        cost.command = spec.cost.iter().map(shell_words::join).collect();
-        cost.why = blocks.iter().rev().find_map(|block| block.no_throughput.clone());
-    }
+fn document(spec: &TuningSpec, tuning: &Tuning, blocks: &[BlockRecord]) -> TuningDocument {
+    let found = tuning.outcome(&spec.figure);
     let require = spec.require.as_ref().and_then(|text| text.parse().ok());
     let is_recommended = !found.recommended.is_empty();
     TuningDocument {
@@ -234,7 +228,6 @@ struct OnMachine<'a> {
     /// Why the next block cannot be used: a setting was refused that was accepted before.
     refused: Option<String>,
     last: Option<BlockMeasurement>,
-    throughput: Throughput,
 }
 
 impl TunableMachine for OnMachine<'_> {
@@ -263,12 +256,6 @@ impl TunableMachine for OnMachine<'_> {
         Ok(figure)
     }
 
-    fn throughput(&mut self) -> Result<Option<f64>, Failure> {
-        let Some(command) = &self.spec.cost else { return Ok(None) };
-        self.throughput = self.blocks.throughput(command, self.spec.cost_time())?;
-        Ok(self.throughput.per_second)
-    }
-
     fn elapsed(&self) -> Nanos {
         self.before + self.blocks.elapsed()
     }
@@ -279,10 +266,7 @@ impl TunableMachine for OnMachine<'_> {
             purpose: request.purpose.word().to_owned(),
             on: self.spec.names(&request.on),
             figure: block.figure,
-            worst: None,
             why: self.last.take().and_then(|measured| measured.why),
-            throughput: block.throughput,
-            no_throughput: std::mem::take(&mut self.throughput).why,
             elapsed: block.elapsed,
         };
         self.directory.keep(&record)?;
@@ -294,7 +278,7 @@ impl TunableMachine for OnMachine<'_> {
 
 /// Shows a line of each block; on a terminal it replaces the one before, unless the block is
 /// unusable.
-pub fn progress(messages: Listener, spec: &TuningSpec, block: &BlockRecord) {
+fn progress(messages: Listener, spec: &TuningSpec, block: &BlockRecord) {
     let figure = match (block.figure, &block.why) {
         (Some(figure), _) => format!("{} µs", format::micros_f64(figure)),
         (None, why) => {

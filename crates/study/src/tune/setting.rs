@@ -42,8 +42,8 @@ const ONLY_NAMED: Traits = Traits { risk: Risk::High, only_named: true, ..LOW };
 /// (`khugepaged/scan_sleep_millisecs`), NUMA balancing every 60 s at most, and its first passes
 /// matter (`scan_period_max_ms`).
 const MEMORY_S: i64 = 15;
-/// A clock and its voltage follow within milliseconds; the temperature takes longer, and the
-/// controls of a group reveal drift within it.
+/// A clock and its voltage follow within milliseconds; the temperature takes longer, and
+/// the random order of a group spreads it over all settings.
 const POWER_S: i64 = 2;
 
 /// The traits of each setting that differ from [`LOW`], by its name.
@@ -127,18 +127,15 @@ impl Setting {
     /// exclude each other.
     pub fn candidates(all: &[Setting]) -> Vec<Candidate> {
         let candidate = |setting: &Setting| {
-            let Traits { risk, wash_out_s, only_named } = traits(&setting.name);
+            let Traits { risk, wash_out_s, .. } = traits(&setting.name);
             let others = all.iter().enumerate();
             let excluded = others.filter(|(_, other)| setting.conflicts_with(other));
             Candidate {
                 name: setting.name.clone(),
                 value: setting.value(),
                 risk,
-                switch: Nanos::ZERO,
                 wash_out: Nanos::from_secs(wash_out_s),
                 excludes: excluded.map(|(place, _)| place).collect(),
-                requires: Vec::new(),
-                only_named,
             }
         };
         all.iter().map(candidate).collect()

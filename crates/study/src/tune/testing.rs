@@ -2,7 +2,6 @@
 //! on the settings.
 
 use super::blocks::{BlockMeasurement, BlockRunner};
-use super::cost::Throughput;
 use super::directory::TuningSpec;
 use super::setting::Setting;
 use punctual_core::Nanos;
@@ -199,21 +198,6 @@ impl BlockRunner for ScriptedBlocks<'_> {
         self.world.fate.meet();
         Ok(BlockMeasurement { figure: Some(figure), why: None })
     }
-    fn throughput(&mut self, _: &[String], time: Nanos) -> Result<Throughput, Failure> {
-        self.elapsed += time;
-        let held = |setting: &Setting| {
-            let mut writes = setting.writes.iter();
-            writes.all(|write| Files::read(self.world, &write.path).unwrap().trim() == write.new)
-        };
-        let set = self.settings.iter().filter(|setting| held(setting)).count();
-        // Each setting costs a tenth of 20 runs per second; one run in ten is a little slower.
-        let noise = if self.elapsed.ns() / 10_000_000_000 % 10 == 0 { 0.99 } else { 1.0 };
-        let per_second = 20.0 * 0.9f64.powi(set as i32) * noise;
-        Ok(match self.elapsed.ns() / 10_000_000_000 % 17 {
-            0 => Throughput { per_second: None, why: Some("it failed".to_owned()) },
-            _ => Throughput { per_second: Some(per_second), why: None },
-        })
-    }
     fn wait(&mut self, time: Nanos) -> Result<(), Failure> {
         self.elapsed += time;
         Ok(())
@@ -244,12 +228,9 @@ pub fn spec(settings: Vec<Setting>, seconds: i64) -> TuningSpec {
         experiment: "loop".to_owned(),
         figure: "p99.9".to_owned(),
         require: Some("p99.9 < 80us".to_owned()),
-        smallest: 1.3,
         within: Nanos::from_secs(seconds),
         block: Nanos::from_secs(10),
-        cost: None,
         guest: None,
-        reboots: None,
         seed: 1,
         kernel: Some("6.12.1".to_owned()),
         settings,

@@ -23,7 +23,7 @@ impl fmt::Display for HandlerThread {
 }
 
 /// The threads of the interrupt counted in this row, by name.
-pub fn of_row(row: &RowMatch) -> Vec<HandlerThread> {
+pub(super) fn of_row(row: &RowMatch) -> Vec<HandlerThread> {
     let irq = match row {
         RowMatch::Number(irq) => Some(*irq),
         RowMatch::Handler(name) => rows::number_of(name),

@@ -11,7 +11,6 @@ use punctual_host::isolate::{PARTRT_SETTINGS, take_over};
 use punctual_host::journal::record::ChangePurpose;
 use punctual_host::journal::report::JournalReport;
 use punctual_host::journal::{IfChanged, SavedJournal, UndoReport, undo};
-use punctual_study::tune::reboots::system::going_on;
 use std::cell::Cell;
 use std::fmt::Write;
 use std::os::unix::fs::MetadataExt;
@@ -94,15 +93,7 @@ pub fn run(args: IsolateUndoArgs) -> Ending {
                  reverts them\n",
             );
         }
-        // A tuning across reboots outlives a boot, so no journal has it.
-        if let Some(place) = going_on(&files) {
-            output::say(&format!(
-                "note: a tuning across reboots is in progress in {0}: `punctual tune undo {0}` \
-                 removes its boot entry and its service\n",
-                plain(&place)
-            ));
-        }
-        // Neither has any a trial of another boot.
+        // A trial of another boot is in no journal.
         report_trial();
     }
     Ok(if report.is_complete() { Exit::Done } else { Exit::Failed })

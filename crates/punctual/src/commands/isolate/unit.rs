@@ -8,6 +8,7 @@ use punctual_core::format::plain;
 use punctual_host::files::Root;
 use punctual_host::isolate::lasting::{LastingRequest, install_lasting, lasting, remove_lasting};
 use punctual_host::isolate::{check_rights, parse_cpus_on};
+use punctual_host::service_program::check_service_program;
 use std::path::Path;
 
 /// Print what makes a partition again at each boot
@@ -46,6 +47,12 @@ pub fn run(args: IsolateUnitArgs) -> Ending {
     let planned = lasting(&files, &request).map_err(Failure::refused)?;
     if args.install {
         check_rights(&files).map_err(Failure::refused)?;
+        check_service_program(&files, &request.program).map_err(|why| {
+            Failure::refused(format!(
+                "root would run this program at each boot, and {why}\nhelp: install it where root \
+                 alone may write, as in /usr/bin, and call it there"
+            ))
+        })?;
         install_lasting(Path::new("/"), &planned.files).map_err(Failure::refused)?;
     }
     output::print(&planned.to_string())?;

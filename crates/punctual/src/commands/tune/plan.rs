@@ -1,7 +1,5 @@
 //! `--list` and `--dry-run`: the settings to try, and the time needed. Nothing is changed.
 
-mod reboots;
-
 use crate::commands::bundle::show_options;
 use crate::exit::{Ending, Exit};
 use crate::output;
@@ -12,7 +10,6 @@ use punctual_report::document::tune_settings;
 use punctual_stats::tune::time_needed;
 use punctual_study::tune::directory::TuningSpec;
 use punctual_study::tune::setting::{Setting, traits};
-use std::path::Path;
 
 /// Standard deviations between blocks of the same settings, in percent: a quiet machine, a usual
 /// one, a noisy one.
@@ -35,10 +32,7 @@ fn text(settings: &[Setting], left_out: &[NotTried]) -> String {
 }
 
 /// Prints the plan.
-pub fn dry_run(spec: &TuningSpec, place: &Path) -> Ending {
-    if let Some(plan) = &spec.reboots {
-        return reboots::dry_run(&text(&spec.settings, &spec.left_out), spec, plan, place);
-    }
+pub fn dry_run(spec: &TuningSpec) -> Ending {
     let mut out = text(&spec.settings, &spec.left_out);
     let slowest = spec.settings.iter().map(|setting| traits(&setting.name).wash_out_s).max();
     let around = Nanos::from_secs(slowest.unwrap_or(0));
@@ -56,7 +50,7 @@ pub fn dry_run(spec: &TuningSpec, place: &Path) -> Ending {
                 format!(" and up to {} before each, as some settings act slowly", duration(around)),
         },
         duration(spec.within),
-        spec.smallest,
+        spec.options().smallest,
     );
     for (percent, time) in times(spec, block) {
         out += &format!("  by {percent:>2} %: {}\n", duration(time));
