@@ -58,7 +58,6 @@ pub mod sections;
 pub mod state;
 pub mod steps;
 pub mod summary;
-pub mod tail;
 mod timebase;
 pub mod tune;
 mod varint;

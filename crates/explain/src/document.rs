@@ -1,6 +1,6 @@
 //! The explained samples of a bundle, for terminal, report and JSON.
 
-use crate::explain::{Cause, CpuMode, Explanation, Part, Socket, WakeUp, longest_place};
+use crate::explain::{CpuMode, Explanation, Part, Socket, WakeUp, longest_place};
 use crate::occupancy::interrupt_name;
 use crate::threads::Interrupt;
 use punctual_bundle::explanation::{
@@ -77,19 +77,6 @@ impl Explanations {
         let finding =
             Finding::new("parts-do-not-add-up", Severity::Bad, subject, message).evidence(evidence);
         Some(finding.remedy("do not rely on these explanations; please report it with the bundle"))
-    }
-
-    /// The largest cause of each sample, for the composition of a tail.
-    pub fn largest_causes(&self) -> punctual_stats::tail::causes::ExplainedLatencies {
-        let mut all = punctual_stats::tail::causes::ExplainedLatencies::new();
-        for sample in &self.samples {
-            let largest = sample.explanation.totals().first().map(|(cause, _)| *cause);
-            let known = largest.filter(|cause| *cause != Cause::Unknown);
-            let named = known.map(|cause| (cause.id().to_owned(), cause.who(&self.names)));
-            let of = (sample.phase.clone(), sample.series.clone());
-            all.entry(of).or_default().push((sample.explanation.latency().ns(), named));
-        }
-        all
     }
 
     /// The document printed by `punctual explain --json`.

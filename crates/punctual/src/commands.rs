@@ -38,7 +38,6 @@ pub mod show;
 pub mod ssh;
 pub mod steps;
 mod stored;
-pub mod tail;
 pub mod trace;
 pub mod trend;
 pub mod tune;

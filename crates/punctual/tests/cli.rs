@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 /// Every subcommand, with those below it.
-const COMMANDS: [&str; 59] = [
+const COMMANDS: [&str; 58] = [
     "",
     "demo",
     "new",
@@ -29,7 +29,6 @@ const COMMANDS: [&str; 59] = [
     "pairs",
     "occupancy",
     "steps",
-    "tail",
     "trend",
     "explain",
     "export",
@@ -345,23 +344,6 @@ fn every_fixture_is_watched_without_a_control_character() {
         let watched = ask("watch --once", &name);
         assert_eq!(watched.status.code(), Some(0), "{name}: {}", text(&watched));
         assert_eq!(harmful(&text(&watched)), None, "{name}");
-    }
-}
-
-#[test]
-fn the_tail_of_every_fixture_is_shown() {
-    for bundle in fixtures() {
-        for line in ["tail --gates", "tail --json"] {
-            let described = ask(line, &bundle.display().to_string());
-            assert_eq!(
-                described.status.code(),
-                Some(0),
-                "{}: {}",
-                bundle.display(),
-                text(&described)
-            );
-            assert_eq!(harmful(&text(&described)), None, "{}", bundle.display());
-        }
     }
 }
 

@@ -179,12 +179,6 @@ fn no_option_of_the_commands_that_read_bundles_is_ignored() {
         ],
     );
     check(
-        "tail",
-        &[],
-        &bundles,
-        &[&["--series", "none"], &["--gates"], &["--json"], &["--report", "out"]],
-    );
-    check(
         "pairs",
         &[PAIR],
         &["recording"],

@@ -39,7 +39,6 @@ mod refusals;
 mod slurm;
 mod steps;
 mod structure;
-mod tail;
 mod target_vm;
 mod terminal;
 mod trend;

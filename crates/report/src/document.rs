@@ -9,7 +9,6 @@ mod hunt;
 mod lab;
 mod page;
 mod run;
-mod tail;
 mod trend;
 mod tune;
 
@@ -17,7 +16,6 @@ pub use comparison::comparison;
 pub use hunt::hunt;
 pub use lab::{lab, lab_page};
 pub use run::run;
-pub use tail::tails;
 pub use trend::trend;
 pub use tune::{tune, tune_settings};
 
@@ -85,7 +83,6 @@ pub(crate) struct Item {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Mark {
     None,
-    Bullet,
     Number(u64),
 }
 
@@ -98,8 +95,6 @@ pub(crate) enum Title {
     Above,
     /// As a heading; a page shows the table when the reader opens it.
     Folded,
-    /// Nowhere in a terminal, which shows the rows as a list; folded on a page.
-    List,
 }
 
 impl Document {

@@ -6,7 +6,6 @@ pub mod exact;
 pub mod explain;
 pub mod hunt;
 pub mod lab;
-pub mod tail;
 pub mod tune;
 
 pub use comparison::of_series;

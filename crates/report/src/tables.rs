@@ -26,7 +26,6 @@ pub mod percentiles;
 pub mod published;
 pub mod recording;
 pub mod requirements;
-pub mod tail;
 pub mod trend;
 pub mod tune;
 

@@ -11,8 +11,6 @@ use crate::Distribution;
 use crate::cluster::decluster;
 use crate::compare::run::{ComparedRun, ComparedView};
 use crate::probability::chi_squared_beyond;
-use crate::tail;
-use crate::tail::causes::KnownCauses;
 use punctual_bundle::{Bundle, BundleError};
 use punctual_core::Nanos;
 
@@ -52,9 +50,6 @@ pub struct SeriesExclusion {
     pub every: Nanos,
     /// The time that a new measurement needs, if it has as many episodes.
     pub needed: Nanos,
-    /// The mean time from one to the next by the model of the tail; `None` if it is refused, or
-    /// bounded below the threshold.
-    pub by_model: Option<Nanos>,
 }
 
 impl Exclusion {
@@ -94,14 +89,13 @@ pub fn of_bundle(bundle: &Bundle, asked: &Exclusion) -> Result<Vec<SeriesExclusi
             let above = || Distribution::of(&series.state.data).above(asked.threshold);
             let mut found = of_run(time, &run, above, asked);
             found.series = format!("{}/{}", phase.meta.name, series.meta.name);
-            found.by_model = by_model(time, &run, asked.threshold);
             all.push(found);
         }
     }
     Ok(all)
 }
 
-/// What a run excludes without a model; `above` counts the samples above the threshold if not all
+/// What a run excludes; `above` counts the samples above the threshold if not all
 /// are kept.
 fn of_run(
     time: Nanos,
@@ -123,18 +117,7 @@ fn of_run(
     };
     let (word, every) = asked.of(time, episodes, run.lost);
     let (series, needed, lost) = (String::new(), asked.needed(episodes), run.lost);
-    SeriesExclusion { series, time, samples, episodes, lost, word, every, needed, by_model: None }
-}
-
-/// The mean time from one latency above the threshold to the next, by the model of the tail.
-fn by_model(time: Nanos, run: &ComparedRun, threshold: Nanos) -> Option<Nanos> {
-    let tail = tail::of_run(String::new(), run, &KnownCauses::default());
-    let peaks = tail.model.peaks.filter(|_| tail.model.accepted)?;
-    let fit = tail::gpd::Gpd { scale: peaks.scale, shape: peaks.shape };
-    let excess = threshold.ns() as f64 - peaks.threshold;
-    let expected = peaks.peaks as f64 * (-fit.reduced(excess)).exp();
-    let every = time.ns() as f64 / expected;
-    (excess >= 0.0 && every < 1e18).then_some(Nanos(every as i64))
+    SeriesExclusion { series, time, samples, episodes, lost, word, every, needed }
 }
 
 /// The mean of a Poisson count that is this or less with probability 1 − c.

@@ -18,7 +18,6 @@ pub mod findings;
 mod heat;
 pub mod lab;
 mod observed;
-mod optimize;
 pub mod percentiles;
 pub mod probability;
 pub mod published;

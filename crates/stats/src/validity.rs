@@ -83,14 +83,9 @@ impl Validity {
         gated(verdict, self.proofs.iter().filter(about))
     }
 
-    /// Why a series cannot be compared with others of its kind; `None` if it can. This also
-    /// considers properties that a single run may lack.
-    pub(crate) fn against_comparing(&self, phase: &str, series: &str) -> Option<&Proof> {
-        self.all_against_comparing().find(|proof| concerns(proof, phase, series))
-    }
-
-    /// All such proofs.
-    pub(crate) fn all_against_comparing(&self) -> impl Iterator<Item = &Proof> {
+    /// Why series cannot be compared with others of their kind. This also considers properties that
+    /// a single run may lack.
+    pub(crate) fn proofs_against_comparing(&self) -> impl Iterator<Item = &Proof> {
         self.proofs.iter().filter(|proof| {
             let stands = matches!(proof.outcome, ProofOutcome::Holds | ProofOutcome::NotRecorded);
             !stands && proof.proof != ProofWord::Recorder

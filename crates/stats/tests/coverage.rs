@@ -1,6 +1,6 @@
 //! The coverage of intervals and bounds that have no table elsewhere: 1,000 simulated runs of each,
 //! with known truth. The figures are in docs/notes/error-rates.md; print them with `cargo test -p
-//! punctual-analyze --test pure coverage:: -- --nocapture`.
+//! punctual-stats --test pure coverage:: -- --nocapture`.
 
 use punctual_stats::Random;
 use punctual_stats::calibration::{TurnLatencies, shifts};

@@ -3,4 +3,3 @@
 mod coverage;
 mod document;
 mod error_rates;
-mod tail_rates;

@@ -14,18 +14,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// Subcommands that only read.
-const READ: [&str; 10] = [
-    "show",
-    "report",
-    "compare",
-    "pairs",
-    "occupancy",
-    "tail",
-    "explain",
-    "export",
-    "import",
-    "convert",
-];
+const READ: [&str; 9] =
+    ["show", "report", "compare", "pairs", "occupancy", "explain", "export", "import", "convert"];
 /// Options that need a guest, or tables of many runs.
 const NEED_MORE: [&str; 6] =
     ["--path", "--memory", "--exact", "--tables", "parquet-tables", "--lines"];

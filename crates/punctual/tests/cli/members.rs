@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 /// Commands that open bundles, with the bundle as the last argument.
-const COMMANDS: [&str; 13] = [
+const COMMANDS: [&str; 12] = [
     "show",
     "show --json",
     "show --published",
@@ -19,7 +19,6 @@ const COMMANDS: [&str; 13] = [
     "occupancy",
     "steps",
     "explain",
-    "tail",
     "compare GOOD",
     "lab report",
 ];

@@ -46,7 +46,6 @@ const LINES: &[(&str, &[i32], &[i32])] = &[
     ("occupancy recorded", DONE, DONE),
     ("steps recorded", REFUSED, REFUSED),
     ("explain explained", DONE, DONE),
-    ("tail good", DONE, DONE),
     ("trend kept", DONE, DONE),
     ("export good --format json", DONE, DONE),
     ("hunt none.toml", REFUSED, REFUSED),

@@ -1,7 +1,6 @@
 //! A task of higher priority that sometimes takes the CPU of a measured thread.
 
 use super::case::{Case, judge, stretches};
-use crate::common::text;
 use crate::injected::{Arena, Disturber, within};
 use serde_json::Value;
 
@@ -21,30 +20,4 @@ pub fn is_named(case: &Case) {
     let of_hog: Vec<_> =
         parts.filter(|part| part["cause"] == "preempted" && part["who"] == "rude-hog").collect();
     assert!(of_hog.iter().all(|part| part["prio"] == 99 - 90), "{of_hog:?}");
-    tail_names_the_hog(case);
-}
-
-/// `punctual tail` on the same bundle identifies the cause of the tail.
-fn tail_names_the_hog(case: &Case) {
-    let document = case.json("tail", &[]);
-    let causes = document["series"][0]["causes"].as_array().unwrap();
-    let windows = causes
-        .iter()
-        .find(|one| one["source"] == "windows")
-        .unwrap_or_else(|| panic!("{document:#}"));
-    let shares = windows["causes"].as_array().unwrap();
-    assert!(
-        shares.iter().any(|one| one["cause"] == "preempted" && one["who"] == "rude-hog"),
-        "{windows:#}"
-    );
-    assert_eq!(
-        shares.iter().filter_map(|one| one["count"].as_u64()).sum::<u64>(),
-        windows["known"],
-        "{windows:#}"
-    );
-    let page = tempfile::NamedTempFile::new().unwrap();
-    let said = case.run("tail", &["--html", page.path().to_str().unwrap()]);
-    assert!(text(&said).contains("(rude-hog)"), "{}", text(&said));
-    let page = std::fs::read_to_string(page.path()).expect("a page");
-    assert!(page.contains("preempted (rude-hog)"), "the page does not name it");
 }

@@ -189,7 +189,7 @@ fn block(section: &Section) -> Option<Block<'_>> {
         },
         Section::Text(text) => Block::Text { class: paragraph(text.tone), text: shown(&text.text) },
         Section::List(list) => of_list(list),
-        Section::Table(table, Title::Folded | Title::List) => of_table(table, Look::Folded),
+        Section::Table(table, Title::Folded) => of_table(table, Look::Folded),
         Section::Table(table, _) => of_table(table, Look::Captioned),
         Section::Plots(plots) => Block::Plots { plots },
         Section::Heading(_) | Section::Findings(_) | Section::Curves => return None,

@@ -49,7 +49,6 @@ fn write(out: &mut TextPage, section: &Section, next: Option<&Section>) {
         Section::List(list) => write_list(out, list),
         Section::Table(table, Title::Heading | Title::Folded) => table::section(out, table),
         Section::Table(table, Title::Above) => table::body(out, table),
-        Section::Table(table, Title::List) => table::list(out, table),
         Section::Plots(_) | Section::Curves => {}
         Section::Findings(all) => findings::write(out, all),
     }
@@ -59,7 +58,6 @@ fn write_list(out: &mut TextPage, list: &List) {
     for Item { mark, tone, text, commands } in list.items.iter().take(list.shown.terminal) {
         let first = match mark {
             Mark::None => "  ".to_owned(),
-            Mark::Bullet => out.either("  · ", "  - ").to_owned(),
             Mark::Number(number) => format!("  {number}  "),
         };
         let hang = " ".repeat(format::width_of(&first).max(4));

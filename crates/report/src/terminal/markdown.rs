@@ -66,7 +66,7 @@ fn section_text(page: &TextPage, section: &Section) -> String {
 
 fn item(item: &Item) -> String {
     let mark = match item.mark {
-        Mark::None | Mark::Bullet => "-".to_owned(),
+        Mark::None => "-".to_owned(),
         Mark::Number(number) => format!("{number}."),
     };
     format!("{mark} {}\n", escaped(&item.text))
@@ -82,7 +82,7 @@ fn table(page: &TextPage, table: &Table, title: Title) -> String {
         Title::Heading | Title::Folded => {
             format!("{}\n\n", escaped(&table_title(page, table)))
         }
-        Title::Above | Title::List => String::new(),
+        Title::Above => String::new(),
     };
     let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
     let heads = columns.iter().map(|column| escaped(&column.heading)).collect();

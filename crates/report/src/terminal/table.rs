@@ -76,34 +76,6 @@ fn list_hidden(out: &mut TextPage, table: &Table, rows: &[Vec<&Cell>], hidden: &
     }
 }
 
-/// Rows that begin with a sentence, each as a wrapped paragraph: the sign of its verdict before it,
-/// all else in parentheses behind it.
-pub fn list(out: &mut TextPage, table: &Table) {
-    let (columns, rows, _) = table.of(Face::Terminal);
-    for row in rows {
-        let verdict = row.iter().find(|cell| matches!(cell.value, Value::Verdict(..)));
-        let sign = verdict.map_or(String::new(), |cell| match (&cell.value, out.options.ascii) {
-            (Value::Verdict(sign, _), false) => format!("{sign} "),
-            _ => format!("{}: ", words(out, &cell.value, Tone::Plain)),
-        });
-        let texts = row
-            .iter()
-            .zip(&columns)
-            .filter(|(cell, _)| !matches!(cell.value, Value::Verdict(..) | Value::Nothing));
-        let mut texts = texts.map(|(cell, column)| draw(out, column, cell).0);
-        let first = texts.next().unwrap_or_default();
-        let more = texts.collect::<Vec<_>>().join(", ");
-        let more = if more.is_empty() { more } else { format!(" ({more})") };
-        // Satisfied items are shown faintly.
-        let tone = match verdict.map(|cell| cell.tone) {
-            Some(Tone::Good) => Tone::Faint,
-            Some(tone) => tone,
-            None => Tone::Plain,
-        };
-        out.paragraph("  ", "    ", tone, &format!("{sign}{first}{more}"));
-    }
-}
-
 /// A cell in its colour, outside of a table, and its width.
 pub(crate) fn painted(out: &TextPage, cell: &Cell) -> (String, usize) {
     let text = words(out, &cell.value, cell.tone);

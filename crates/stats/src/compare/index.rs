@@ -53,7 +53,7 @@ impl<'a> IndexedRun<'a> {
         let validity = Validity::of_bundle(bundle);
         let is_of_one =
             |proof: &&Proof| proof.proof != ProofWord::Load && series.contains_key(&proof.subject);
-        let against: Vec<&Proof> = validity.all_against_comparing().collect();
+        let against: Vec<&Proof> = validity.proofs_against_comparing().collect();
         let (of_one, of_more): (Vec<&Proof>, Vec<&Proof>) =
             against.into_iter().partition(is_of_one);
         let mut of_series = HashMap::new();

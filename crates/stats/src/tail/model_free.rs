@@ -7,7 +7,6 @@
 
 use crate::cluster::extremal_index;
 use crate::compare::run::ComparedRun;
-use punctual_bundle::tail::{ModelFreeTail, QuantileBound};
 
 pub const ERROR: f64 = 0.05;
 /// Commonly requested quantiles.
@@ -15,6 +14,40 @@ const PERCENTILES: [(&str, f64); 5] =
     [("99", 0.99), ("99.9", 0.999), ("99.99", 0.9999), ("99.999", 0.99999), ("99.9999", 0.999999)];
 /// The number of longest samples that the extremal index is estimated from.
 const LONGEST: u64 = 1_000;
+
+/// The results that need no model.
+#[derive(Clone, PartialEq, Debug)]
+pub struct ModelFreeTail {
+    pub count: u64,
+    /// Lost samples, which may have had any latency.
+    pub lost: u64,
+    pub overruns: u64,
+    pub duration: Option<i64>,
+    pub max: Option<i64>,
+    /// The reciprocal of the mean number of long samples in a burst; `None` if the order of samples
+    /// is unknown.
+    pub extremal_index: Option<f64>,
+    /// The effective sample size for the maximum; `None` if unknown.
+    pub effective: Option<f64>,
+    /// The upper bound of the probability that a sample exceeds the maximum, with `effective`
+    /// samples, or `count` if that is unknown.
+    pub beyond: Option<f64>,
+    /// Bursts longer than the maximum occur at most once in this time.
+    pub not_more_often_than: Option<f64>,
+    /// The quantiles that the maximum bounds.
+    pub quantiles: Vec<QuantileBound>,
+}
+
+/// Whether the maximum bounds a quantile from above.
+#[derive(Clone, PartialEq, Debug)]
+pub struct QuantileBound {
+    /// The percentile as text: `99.999`.
+    pub percentile: String,
+    /// The number of independent samples needed.
+    pub needed: u64,
+    /// Whether that many exist.
+    pub bounded: bool,
+}
 
 /// The number of independent samples from which their maximum bounds a quantile.
 pub fn needed(quantile: f64) -> u64 {

@@ -510,7 +510,8 @@ fn series_with_a_failed_proof_are_not_compared() {
         proofs: vec![Proof { proof, subject: subject.into(), outcome, why: String::new() }],
     };
     let against = |proof, subject, outcome| {
-        of(proof, subject, outcome).against_comparing("p", "cpu0").is_some()
+        let validity = of(proof, subject, outcome);
+        validity.proofs_against_comparing().any(|proof| concerns(proof, "p", "cpu0"))
     };
     use ProofOutcome::{Fails, Holds, NotRecorded, Unknown, Waived};
     for (outcome, is_against) in

@@ -19,7 +19,7 @@ const SHOWN: usize = 32;
 #[command(next_help_heading = "Options for a claim about rare latencies")]
 pub struct ExclusionArgs {
     /// Measure as long as it takes to exclude a rate of such latencies, as 'latency > 100us', and
-    /// say what is excluded (docs/tail.md)
+    /// say what is excluded (docs/statistics.md)
     #[arg(long, value_name = "CONDITION", value_parser = threshold)]
     exclude: Option<Nanos>,
     /// The mean rate to exclude, as 1/hour or 2/30min
@@ -119,13 +119,10 @@ fn words(asked: &Exclusion, all: &[SeriesExclusion]) -> String {
             0 => String::new(),
             lost => format!("; {} lost samples count as such", count(lost)),
         };
-        let model = one.by_model.map_or(String::new(), |every| {
-            format!("; by the model of the tail one in {}", duration(every))
-        });
         let _ = writeln!(
             text,
             "  {}: {what}; {seen} above {above} in {}{lost}: with {percent} confidence no \
-             more than one in {}{model}",
+             more than one in {}",
             plain(&one.series),
             duration(one.time),
             duration(one.every),
@@ -217,7 +214,6 @@ mod tests {
             word,
             every,
             needed: asked.needed(0),
-            by_model: None,
         };
         let text = words(&asked, &[one]);
         let expected = "  main/timer/cpu0: not yet: 2 h 59 min in all would do; none above 100 us \
