@@ -18,11 +18,9 @@ mod kcidb;
 mod lava;
 mod lcov;
 mod micros;
-pub mod oslat_output;
 #[cfg(feature = "parquet")]
 mod parquet;
 mod perfetto;
-pub mod rtla_output;
 pub mod systress;
 
 use punctual_bundle::{Bundle, BundleError, Series, Timebase};

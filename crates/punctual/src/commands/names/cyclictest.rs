@@ -2,16 +2,19 @@
 //! src/cyclictest/cyclictest.c).
 
 use super::getopt::Takes::{Nothing, Perhaps, Value};
-use super::getopt::{Known, cpus, duration, number};
-use super::{NamedTool, written};
+use super::getopt::{self, Known, Options, Unknown, cpus, duration, number};
+use super::{BUNDLE, carry_out, unused};
 use crate::exit::Failure;
 use crate::{live, output};
 use punctual_bundle::{Bundle, Outcome};
 use punctual_core::{CpuSet, Nanos};
 use punctual_plan::text::quoted;
 use punctual_report::export::cyclictest_output::{CyclictestOutput, ShownThread};
+use punctual_session::options::RunOptions;
+use punctual_session::request::{self, ExperimentRequest};
 use punctual_session::run::watcher::{RunWatcher, Snapshot};
 use std::fmt::Write;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// The usage, with the options that are supported.
@@ -158,31 +161,94 @@ fn policy(text: &str) -> String {
     (*word.unwrap_or(&"other")).to_owned()
 }
 
-impl NamedTool for Cyclictest {
-    const NAME: &'static str = "cyclictest";
-    const KNOWN: &'static [&'static [Known<Cyclictest>]] = &[KNOWN];
-    const REFUSED: &'static [&'static str] = &[
-        "aligned",
-        "dbg_cyclictest",
-        "fifo",
-        "help",
-        "oscope",
-        "resolution",
-        "secaligned",
-        "smi",
-        "spike",
-        "spike-nodes",
-        "system",
-        "tracemark",
-        "numa",
-    ];
+/// Options of cyclictest that are refused as if they did not exist.
+const REFUSED: &[&str] = &[
+    "aligned",
+    "dbg_cyclictest",
+    "fifo",
+    "help",
+    "oscope",
+    "resolution",
+    "secaligned",
+    "smi",
+    "spike",
+    "spike-nodes",
+    "system",
+    "tracemark",
+    "numa",
+];
 
-    fn refuse(why: &str, is_unknown: bool) -> ExitCode {
-        output::say(&format!("cyclictest: {why}\n"));
-        let _ = output::print(HELP);
-        ExitCode::from(u8::from(!is_unknown))
+/// Prints why an option is refused as cyclictest does: one that it does not know, or one that makes
+/// no sense.
+fn refuse(why: &str, is_unknown: bool) -> ExitCode {
+    output::say(&format!("cyclictest: {why}\n"));
+    let _ = output::print(HELP);
+    ExitCode::from(u8::from(!is_unknown))
+}
+
+/// What this program does as cyclictest with these words.
+pub fn serve(words: &[String]) -> ExitCode {
+    let command = ["cyclictest"].into_iter().chain(words.iter().map(String::as_str));
+    let command = command.collect::<Vec<_>>().join(" ");
+    let ended = match getopt::read(&Options(KNOWN, REFUSED), words) {
+        Ok(options) => measure(options, &command),
+        Err(Unknown(why)) => return refuse(&why, true),
+    };
+    ended.unwrap_or_else(|failure| {
+        output::complain(&failure.render(false));
+        ExitCode::FAILURE
+    })
+}
+
+fn measure(mut options: Cyclictest, command: &str) -> Result<ExitCode, Failure> {
+    let online = request::online_cpus()?;
+    match options.complete(&online) {
+        Ok(remarks) => output::say(&remarks),
+        Err(why) => return Ok(refuse(&why, false)),
     }
+    // Without the variable, the bundle is removed with its directory.
+    let (directory, kept) = match std::env::var_os(BUNDLE).filter(|path| !path.is_empty()) {
+        Some(path) => (None, unused(PathBuf::from(path))?),
+        None => {
+            let directory = tempfile::tempdir().map_err(|why| {
+                Failure::failed(format!("cannot make a temporary directory: {why}"))
+            })?;
+            let place = directory.path().join("bundle");
+            (Some(directory), place)
+        }
+    };
+    let run = RunOptions {
+        output: Some(kept),
+        quiet: true,
+        repeat: 1,
+        force: true,
+        ..RunOptions::default()
+    };
+    let file = Path::new("cyclictest.toml");
+    let asked = ExperimentRequest::of_text(file, options.experiment().into_bytes(), &run);
+    let (_, _, bundle) = carry_out(&asked, &run, &online, output::messages(true), |_| {
+        output::print(&options.begin())?;
+        Ok(options.watcher())
+    })?;
+    let code = options.print(&bundle, command);
+    drop(directory);
+    code
+}
 
+/// Writes the text of a report to standard output, or to a file.
+fn written(
+    path: Option<&str>,
+    write: impl FnOnce(&mut dyn std::io::Write) -> std::io::Result<()>,
+) -> Result<(), Failure> {
+    let mut text = Vec::new();
+    write(&mut text).map_err(Failure::failed)?;
+    match path {
+        Some(path) => output::write_to(Some(Path::new(path)), &text),
+        None => output::print(&String::from_utf8_lossy(&text)),
+    }
+}
+
+impl Cyclictest {
     /// Makes priority and policy fit, as rt-tests' process_options does.
     fn complete(&mut self, online: &CpuSet) -> Result<String, String> {
         if let Some(why) = self.wrong.take() {
@@ -433,12 +499,12 @@ fn in_turn(cpus: &CpuSet, number: usize) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::getopt;
     use super::*;
 
     fn read(line: &str) -> Result<Cyclictest, (String, bool)> {
         let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
-        let mut options = getopt::read::<Cyclictest>(&words).map_err(|why| (why.0, true))?;
+        let mut options =
+            getopt::read(&Options(KNOWN, REFUSED), &words).map_err(|why| (why.0, true))?;
         options.complete(&"0-3".parse().expect("a list")).map_err(|why| (why, false))?;
         Ok(options)
     }
@@ -520,17 +586,11 @@ mod tests {
         assert!(matches!(read("-t 0"), Err((_, false))));
     }
 
-    /// Every option of the real programs is known or refused, and each of ours is one of theirs.
+    /// Every option of the real program is known or refused, and each of ours is one of theirs.
     #[test]
-    fn the_options_are_those_of_the_tools() {
-        of_tool::<Cyclictest>(30);
-        of_tool::<super::super::oslat::Oslat>(13);
-        of_tool::<super::super::hwlatdetect::Hwlatdetect>(9);
-    }
-
-    fn of_tool<T: NamedTool>(least: usize) {
-        let Ok(help) = std::process::Command::new(T::NAME).arg("--help").output() else {
-            println!("SKIPPED: {} is not installed", T::NAME);
+    fn the_options_are_those_of_cyclictest() {
+        let Ok(help) = std::process::Command::new("cyclictest").arg("--help").output() else {
+            println!("SKIPPED: cyclictest is not installed");
             return;
         };
         let help = String::from_utf8_lossy(&help.stdout).into_owned();
@@ -540,15 +600,13 @@ mod tests {
             rest.chars().take_while(is_part).collect()
         };
         let names: Vec<String> = help.lines().map(named).filter(|name| !name.is_empty()).collect();
-        assert!(names.len() >= least, "{help}");
+        assert!(names.len() >= 30, "{help}");
         for name in &names {
-            let is_known = getopt::known::<T>().any(|Known(_, known, ..)| known == name);
-            assert!(is_known || T::REFUSED.contains(&name.as_str()), "{name}");
+            let is_known = KNOWN.iter().any(|Known(_, known, ..)| known == name);
+            assert!(is_known || REFUSED.contains(&name.as_str()), "{name}");
         }
-        for Known(_, name, ..) in getopt::known::<T>() {
-            // oslat does not list `--help` itself.
-            let is_theirs = *name == "help" || names.iter().any(|of| of == name);
-            assert!(is_theirs, "{}: {name}", T::NAME);
+        for Known(_, name, ..) in KNOWN {
+            assert!(names.iter().any(|of| of == name), "{name}");
         }
     }
 }

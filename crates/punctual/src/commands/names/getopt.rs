@@ -1,6 +1,5 @@
-//! Options of other tools, read as getopt_long(3) does: each tool has a table of them.
+//! Options of another tool, read as getopt_long(3) does: the tool has a table of them.
 
-use super::NamedTool;
 use punctual_core::{CpuSet, Nanos};
 
 /// How an option takes its value.
@@ -15,21 +14,19 @@ pub enum Takes {
 /// An option: a letter, or a space, the long name, and what it sets.
 pub struct Known<O>(pub char, pub &'static str, pub Takes, pub fn(&mut O, &str));
 
+/// The options of a tool, and the names of those that are refused as if they did not exist.
+pub struct Options<O: 'static>(pub &'static [Known<O>], pub &'static [&'static str]);
+
 /// getopt's message about an option that does not exist, or lacks its value.
 #[derive(PartialEq, Eq, Debug)]
 pub struct Unknown(pub String);
-
-/// All options of a tool.
-pub fn known<O: NamedTool>() -> impl Iterator<Item = &'static Known<O>> {
-    O::KNOWN.iter().flat_map(|table| table.iter())
-}
 
 fn unknown<T>(why: String) -> Result<T, Unknown> {
     Err(Unknown(why))
 }
 
 /// Reads the words after the name of the program.
-pub fn read<O: NamedTool>(words: &[String]) -> Result<O, Unknown> {
+pub fn read<O: Default>(table: &Options<O>, words: &[String]) -> Result<O, Unknown> {
     let mut options = O::default();
     let mut words = words.iter().peekable();
     while let Some(word) = words.next() {
@@ -51,7 +48,7 @@ pub fn read<O: NamedTool>(words: &[String]) -> Result<O, Unknown> {
                 Some((name, value)) => (name, Some(value)),
                 None => (long, None),
             };
-            let Known(_, name, takes, set) = named(name, word)?;
+            let Known(_, name, takes, set) = named(table, name, word)?;
             if *takes == Takes::Nothing && attached.is_some() {
                 return unknown(format!("option '--{name}' doesn't allow an argument"));
             }
@@ -65,7 +62,7 @@ pub fn read<O: NamedTool>(words: &[String]) -> Result<O, Unknown> {
         let mut rest = word.strip_prefix('-').unwrap_or_default().chars();
         while let Some(letter) = rest.next() {
             let is_it = |Known(known, ..): &&Known<O>| *known == letter && letter != ' ';
-            let Some(Known(_, _, takes, set)) = known::<O>().find(is_it) else {
+            let Some(Known(_, _, takes, set)) = table.0.iter().find(is_it) else {
                 return unknown(format!("invalid option -- '{letter}'"));
             };
             match value(*takes, Some(rest.as_str()).filter(|text| !text.is_empty())) {
@@ -81,12 +78,12 @@ pub fn read<O: NamedTool>(words: &[String]) -> Result<O, Unknown> {
 }
 
 /// The option with this long name, which may be shortened as far as it is the only one.
-fn named<O: NamedTool>(name: &str, word: &str) -> Result<&'static Known<O>, Unknown> {
-    let find = |name: &str| known::<O>().find(|Known(_, known, ..)| *known == name);
+fn named<O>(table: &Options<O>, name: &str, word: &str) -> Result<&'static Known<O>, Unknown> {
+    let find = |name: &str| table.0.iter().find(|Known(_, known, ..)| *known == name);
     if let Some(found) = find(name) {
         return Ok(found);
     }
-    let all = known::<O>().map(|Known(_, known, ..)| *known).chain(O::REFUSED.iter().copied());
+    let all = table.0.iter().map(|Known(_, known, ..)| *known).chain(table.1.iter().copied());
     let fits: Vec<&str> = all.filter(|known| known.starts_with(name)).collect();
     match (fits.as_slice(), fits.first().and_then(|only| find(only))) {
         ([_], Some(found)) => Ok(found),
