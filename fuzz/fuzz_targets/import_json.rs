@@ -2,13 +2,7 @@
 use punctual_bundle::import::{ImportOptions, Tool, check};
 
 pub fn fuzz(bytes: &[u8]) {
-    for from in [
-        None,
-        Some(Tool::Cyclictest),
-        Some(Tool::Oslat),
-        Some(Tool::Pmqtest),
-        Some(Tool::Signaltest),
-    ] {
+    for from in [None, Some(Tool::Cyclictest), Some(Tool::Oslat), Some(Tool::Cyclicdeadline)] {
         let _ = check(bytes, &ImportOptions { from, ..ImportOptions::default() });
     }
 }

@@ -2,7 +2,7 @@
 use punctual_bundle::import::{ImportOptions, Tool, check};
 
 pub fn fuzz(bytes: &[u8]) {
-    for from in [None, Some(Tool::Sigwaittest)] {
+    for from in [None, Some(Tool::Cyclicdeadline)] {
         let _ = check(bytes, &ImportOptions { from, ..ImportOptions::default() });
     }
 }

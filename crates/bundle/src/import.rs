@@ -3,7 +3,6 @@
 //! Data that the tool did not keep stay absent; assumptions are stated in a finding. The input is
 //! read and checked as a whole before anything is written.
 
-mod benchmarks;
 mod cmdline;
 mod hwlatdetect;
 mod jitterdebugger;
@@ -12,7 +11,6 @@ mod numbers;
 mod oslat;
 mod osnoise;
 mod others;
-mod pairs;
 mod questions;
 mod recorded;
 mod rteval;
@@ -68,14 +66,6 @@ tools! {
     Cyclictest: "cyclictest";
     /// The same for SCHED_DEADLINE tasks (rt-tests).
     Cyclicdeadline: "cyclicdeadline";
-    /// Round trips of signals between threads (rt-tests).
-    Signaltest: "signaltest";
-    /// POSIX mutexes passed between two threads (rt-tests).
-    Ptsematest: "ptsematest";
-    Svsematest: "svsematest";
-    Pmqtest: "pmqtest";
-    /// sigwait(3) (rt-tests).
-    Sigwaittest: "sigwaittest";
     /// Gaps seen by a busy loop (rt-tests).
     Oslat: "oslat", oslat::READER;
     /// Gaps seen by the kernel's hwlat tracer (rt-tests).
@@ -92,9 +82,6 @@ tools! {
     Rteval: "rteval", rteval::READER;
     /// Scheduling delays of all threads (`perf sched timehist` and `latency`).
     PerfSched: "perf-sched", sched::READER;
-    Schbench: "schbench", benchmarks::READER;
-    /// Gaps seen by a busy loop.
-    Sysjitter: "sysjitter";
 }
 
 /// The maximum size of an input: 256 MiB.
@@ -105,8 +92,7 @@ const MAX_INPUT: u64 = 1 << 28;
 pub struct ImportOptions {
     /// The name of the experiment, usually that of the file.
     pub name: String,
-    /// The tool that wrote it; recognised by content if not given. Most output of ptsematest,
-    /// svsematest and sigwaittest is indistinguishable.
+    /// The tool that wrote it; recognised by content if not given.
     pub from: Option<Tool>,
     /// Whether a text of cyclictest is in ns (its `-N`), which the text does not show (JSON does).
     pub nanoseconds: bool,
@@ -199,7 +185,6 @@ pub fn tool_of(head: &[u8]) -> Option<Tool> {
 enum TextKind {
     Json(Option<Tool>),
     Threads(Tool, threads::ThreadsLayout),
-    Pairs(Tool),
     Text(&'static TextReader, Tool),
     /// jitterdebugger's `results.json`.
     Results,
@@ -236,7 +221,6 @@ fn parse(bytes: &[u8], options: &ImportOptions) -> Result<ImportedFile, ImportEr
     let recorded = match input {
         TextKind::Json(from) => json::parse(text, from),
         TextKind::Threads(tool, layout) => threads::parse(text, tool, layout, options.nanoseconds),
-        TextKind::Pairs(tool) => pairs::parse(text, tool),
         TextKind::Text(reader, tool) => (reader.parse)(text, tool, options.nanoseconds),
         TextKind::Results => jitterdebugger::parse_results(text),
         // Recognised above, before conversion to text.
@@ -274,32 +258,12 @@ fn recognize(text: &str, from: Option<Tool>) -> Result<TextKind, String> {
     } else if from == Some(Tool::Hwlatdetect) || osnoise::tracer(text) == Some(Tool::Hwlatdetect) {
         // Nothing in its output may show it, but the table of the tracer does.
         TextKind::Text(&hwlatdetect::READER, Tool::Hwlatdetect)
-    } else if let Some((tool, layout)) = threads::recognize(text) {
+    } else if let Some((tool, layout)) = threads::recognize(text, from) {
         TextKind::Threads(tool, layout)
-    } else if let Some(pairs) = pairs::recognize(text) {
-        match (pairs, from) {
-            (pairs::Recognized::Pmqtest, _) => TextKind::Pairs(Tool::Pmqtest),
-            (pairs::Recognized::Ambiguous, Some(tool)) if tool.is_pairs() => TextKind::Pairs(tool),
-            (pairs::Recognized::Ambiguous, _) => {
-                return Err("ptsematest, svsematest and sigwaittest print the same: name the \
-                            tool with --from"
-                    .into());
-            }
-        }
     } else {
         return Err(others::refusal_of_text(text, &tool::all_names()));
     };
-    match (found, from) {
-        // Old versions lack the fields that distinguish these three.
-        (TextKind::Threads(_, layout), Some(from))
-            if layout != threads::ThreadsLayout::Histogram
-                && found.tool() != Tool::Jitterdebugger
-                && matches!(from, Tool::Cyclictest | Tool::Cyclicdeadline | Tool::Signaltest) =>
-        {
-            Ok(TextKind::Threads(from, layout))
-        }
-        (found, from) => found.unless_other(from),
-    }
+    found.unless_other(from)
 }
 
 impl TextKind {
@@ -317,7 +281,7 @@ impl TextKind {
     fn tool(self) -> Tool {
         match self {
             TextKind::Json(from) => from.unwrap_or(Tool::Cyclictest),
-            TextKind::Threads(tool, _) | TextKind::Pairs(tool) | TextKind::Text(_, tool) => tool,
+            TextKind::Threads(tool, _) | TextKind::Text(_, tool) => tool,
             TextKind::Results | TextKind::Samples(_) => Tool::Jitterdebugger,
         }
     }
@@ -331,9 +295,8 @@ impl TextKind {
             }
             TextKind::Threads(_, threads::ThreadsLayout::Values) => "values of `-v`",
             TextKind::Threads(_, threads::ThreadsLayout::Status) => {
-                "status lines of cyclictest, cyclicdeadline, signaltest or jitterdebugger"
+                "status lines of cyclictest, cyclicdeadline or jitterdebugger"
             }
-            TextKind::Pairs(_) => "text of ptsematest and its like",
             TextKind::Text(reader, _) => reader.what,
             TextKind::Results => "results.json of jitterdebugger",
             TextKind::Samples(_) => "samples of jitterdebugger",

@@ -5,7 +5,7 @@ use super::cmdline::{self, CommandLineOptions};
 use super::numbers::thousandths;
 use super::oslat::{CommonProperties, OslatThread};
 use super::recorded::{self, ImportedFile, MAX_COUNT, MAX_LATENCY, Thread};
-use super::{Malformed, Tool, pairs, tool};
+use super::{Malformed, Tool, tool};
 use jiff::Timestamp;
 use jiff::fmt::rfc2822;
 use punctual_core::Nanos;
@@ -47,8 +47,6 @@ struct ThreadDocument {
     figures: ImportedFigures,
     cpu: Option<i64>,
     node: Option<i64>,
-    sender: Option<Sender>,
-    receiver: Option<JsonReceiver>,
 }
 
 /// Meaningless without cycles, and possibly negative.
@@ -57,23 +55,6 @@ struct ImportedFigures {
     min: Option<i64>,
     max: Option<i64>,
     avg: Option<f64>,
-}
-
-/// The first of a pair.
-#[derive(Deserialize)]
-struct Sender {
-    samples: u64,
-    interval: Option<u64>,
-}
-
-/// The second of a pair, whose latency it is.
-#[derive(Deserialize)]
-struct JsonReceiver {
-    #[serde(flatten)]
-    figures: ImportedFigures,
-    cpu: Option<i64>,
-    priority: Option<u8>,
-    timeoutcount: Option<u64>,
 }
 
 /// The threads by key, preserving repeated keys.
@@ -301,7 +282,6 @@ impl ImportedDocument {
             }
             match tool {
                 Tool::Oslat => gaps.push(thread.gaps(&options).map_err(place)?),
-                tool if tool.is_pairs() => into.threads.push(thread.pair(index).map_err(place)?),
                 _ => into.threads.push(thread.thread(index, &options).map_err(place)?),
             }
         }
@@ -322,11 +302,6 @@ impl ImportedDocument {
 fn source(tool: Tool) -> &'static str {
     match tool {
         Tool::Cyclicdeadline => "cyclicdeadline --json",
-        Tool::Signaltest => "signaltest --json",
-        Tool::Ptsematest => "ptsematest --json",
-        Tool::Svsematest => "svsematest --json",
-        Tool::Pmqtest => "pmqtest --json",
-        Tool::Sigwaittest => "sigwaittest --json",
         Tool::Oslat => "oslat --json",
         _ => "cyclictest --json",
     }
@@ -363,7 +338,7 @@ impl ImportedFigures {
 
 /// Errors here name neither the thread nor its line.
 impl ThreadDocument {
-    /// A thread of cyclictest, cyclicdeadline or signaltest.
+    /// A thread of cyclictest or cyclicdeadline.
     fn thread(self, index: usize, options: &CommandLineOptions) -> Result<Thread, Malformed> {
         let wrong = |why: String| Malformed::at(0, why);
         let bins = self.histogram.whole()?;
@@ -396,32 +371,6 @@ impl ThreadDocument {
             mean,
             max,
             details: details.into_iter().collect(),
-            ..Thread::default()
-        })
-    }
-
-    /// A pair of ptsematest and similar tools: the latency is the receiver's.
-    fn pair(self, index: usize) -> Result<Thread, Malformed> {
-        let sender = self.sender.ok_or_else(|| absent("sender"))?;
-        let receiver = self.receiver.ok_or_else(|| absent("receiver"))?;
-        let cycles = recorded::bounded(sender.samples, MAX_COUNT, "the count of samples", 0)?;
-        // A receiver that never ran has a minimum above its maximum.
-        let figures = receiver.figures;
-        let cycles = if figures.min > figures.max { 0 } else { cycles };
-        let (min, mean, max) = figures.of(cycles)?;
-        let timeouts =
-            receiver.timeoutcount.map(|count| ("timeouts".to_owned(), count.to_string()));
-        Ok(Thread {
-            index,
-            name: Some(pairs::name(index)),
-            cpu: valid_cpu(receiver.cpu),
-            priority: receiver.priority.filter(|priority| *priority <= 99),
-            interval: sender.interval.filter(|interval| (1..=MAX_LATENCY).contains(interval)),
-            undistributed: cycles,
-            min,
-            mean,
-            max,
-            details: timeouts.into_iter().collect(),
             ..Thread::default()
         })
     }

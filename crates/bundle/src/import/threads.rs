@@ -1,6 +1,6 @@
-//! The output of cyclictest, cyclicdeadline, signaltest and jitterdebugger: status lines (`T: 0
-//! …`), the values of `-v`, and cyclictest's histogram (`-h`, `-H` and `--histfile`), with every
-//! row and a total (up to rt-tests 2.6) or without rows of zeros (from 2.7).
+//! The output of cyclictest, cyclicdeadline and jitterdebugger: status lines (`T: 0 …`), the
+//! values of `-v`, and cyclictest's histogram (`-h`, `-H` and `--histfile`), with every row and a
+//! total (up to rt-tests 2.6) or without rows of zeros (from 2.7).
 
 use super::numbers::{ThreadProgress, number_of, numbers, second_run, without_cursor_moves};
 use super::recorded::{self, ImportedFile, MAX_COUNT, MAX_LATENCY, Thread};
@@ -30,8 +30,6 @@ struct ThreadsReading {
     policy: Option<String>,
     break_thread: Option<u64>,
     break_value: Option<u64>,
-    /// signaltest's `Thread 0 exceeded trace limit.`
-    exceeded: Option<usize>,
     /// jitterdebugger's `Thread 614 on CPU 0 hit 51 us latency`: the kernel's id, and the latency.
     hit: Option<(u64, u64)>,
     nanoseconds: bool,
@@ -80,21 +78,23 @@ pub enum ThreadsLayout {
     Status,
 }
 
-/// The tool and the layout that a text looks like.
-pub fn recognize(text: &str) -> Option<(Tool, ThreadsLayout)> {
+/// The tool and the layout that a text looks like; `from` decides between cyclictest and
+/// cyclicdeadline, as old versions lack the fields that distinguish them.
+pub fn recognize(text: &str, from: Option<Tool>) -> Option<(Tool, ThreadsLayout)> {
     let mut lines = text.lines().map(without_cursor_moves);
     let status = lines.find_map(|line| ThreadStatus::read(line.trim_start().strip_prefix("T:")?));
-    // cyclictest names priority and interval, signaltest has no interval, cyclicdeadline no
-    // priority, and jitterdebugger a CPU instead of both.
-    let tool = match &status {
-        Some(status) if status.cpu.is_some() => Tool::Jitterdebugger,
-        Some(status) if status.interval.is_none() => Tool::Signaltest,
-        Some(status) if status.priority.is_none() => Tool::Cyclicdeadline,
-        _ => Tool::Cyclictest,
-    };
     if text.lines().any(|line| line.trim() == "# Histogram") {
         return Some((Tool::Cyclictest, ThreadsLayout::Histogram));
     }
+    let named = from.filter(|tool| matches!(tool, Tool::Cyclictest | Tool::Cyclicdeadline));
+    // cyclictest names priority and interval, cyclicdeadline no priority, and jitterdebugger a CPU
+    // instead of both. Lines without an interval are of other programs, too.
+    let tool = match &status {
+        Some(status) if status.cpu.is_some() => Tool::Jitterdebugger,
+        Some(status) if status.interval.is_none() => named?,
+        Some(status) if status.priority.is_none() => named.unwrap_or(Tool::Cyclicdeadline),
+        _ => named.unwrap_or(Tool::Cyclictest),
+    };
     let values = text.lines().any(|line| value(line).is_some());
     match (values, status) {
         (true, _) => Some((tool, ThreadsLayout::Values)),
@@ -140,8 +140,6 @@ fn source(tool: Tool, layout: ThreadsLayout) -> &'static str {
     match (tool, layout) {
         (Tool::Cyclicdeadline, _) => "cyclicdeadline status lines",
         (Tool::Jitterdebugger, _) => "jitterdebugger status lines",
-        (Tool::Signaltest, ThreadsLayout::Values) => "signaltest -v",
-        (Tool::Signaltest, _) => "signaltest status lines",
         (_, ThreadsLayout::Histogram) => "cyclictest histogram text",
         (_, ThreadsLayout::Values) => "cyclictest -v",
         (_, ThreadsLayout::Status) => "cyclictest status lines",
@@ -166,13 +164,6 @@ impl ThreadsReading {
         }
         if let Some(policy) = line.strip_prefix("policy:").and_then(|rest| rest.split(':').next()) {
             self.policy = Some(policy.trim().to_owned());
-            return Ok(());
-        }
-        if let Some(rest) = line
-            .strip_prefix("Thread ")
-            .and_then(|rest| rest.strip_suffix(" exceeded trace limit."))
-        {
-            self.exceeded = rest.parse().ok();
             return Ok(());
         }
         match self.begun {
@@ -418,12 +409,6 @@ impl ThreadsReading {
 
     /// The thread whose latency ended the run (`-b`), found by its id, and that latency.
     fn stopped(&self, into: &ImportedFile) -> Option<(String, Nanos)> {
-        let (threads, unit) = (&into.threads, into.unit);
-        if let Some(thread) =
-            self.exceeded.and_then(|index| threads.iter().find(|thread| thread.index == index))
-        {
-            return Some((thread.name(), unit * thread.max as i64));
-        }
         let (id, latency) = self.hit.or(self.break_thread.zip(self.break_value))?;
         let listed =
             self.ids.as_ref().and_then(|ids| ids.numbers.iter().position(|listed| *listed == id));
@@ -433,7 +418,7 @@ impl ThreadsReading {
             Some(index) => format!("thread {index}"),
             None => format!("thread with id {id}"),
         };
-        Some((name, unit * latency.min(MAX_LATENCY) as i64))
+        Some((name, into.unit * latency.min(MAX_LATENCY) as i64))
     }
 
     /// Checks that every line has the same number of threads. With `-H` there is an additional

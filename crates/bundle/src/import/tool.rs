@@ -38,13 +38,7 @@ impl Tool {
     /// Whether `-b` ends a run at the first latency above it (for oslat it is the size of the
     /// histogram).
     pub fn breaks(self) -> bool {
-        self.is_pairs()
-            || matches!(self, Tool::Cyclictest | Tool::Cyclicdeadline | Tool::Signaltest)
-    }
-
-    /// Whether its results are of pairs: a sender and a receiver.
-    pub(crate) fn is_pairs(self) -> bool {
-        matches!(self, Tool::Ptsematest | Tool::Svsematest | Tool::Pmqtest | Tool::Sigwaittest)
+        matches!(self, Tool::Cyclictest | Tool::Cyclicdeadline)
     }
 }
 

@@ -21,15 +21,13 @@ const HEAD: u64 = 1 << 16;
 #[command(after_help = "Examples:\n  cyclictest -q -D 60 -t -a -m -p 95 -h 1000 --json=old.json; \
                         punctual import old.json\n  punctual import histogram.txt -o old && \
                         punctual report old new\n  rtla timerlat hist -c 1 -d 1m >hist.txt; \
-                        punctual import hist.txt\n  punctual import --from svsematest \
-                        output.txt\n\nRecognised by content: cyclictest (JSON, histogram, -v, \
-                        status lines), cyclicdeadline, signaltest, ptsematest, svsematest, \
-                        pmqtest, sigwaittest, oslat (JSON and text), hwlatdetect, jitterdebugger \
-                        (results.json, samples.raw, status lines), rtla timerlat and osnoise \
-                        (hist, top, the analysis of -a), the tables of the kernel's osnoise, \
-                        timerlat and hwlat tracers, Xenomai's latency, latmus, rteval, perf \
-                        sched, schbench, sysjitter, one run at a time; and traces of other \
-                        tools (docs/traces.md), of which the cycles are found.")]
+                        punctual import hist.txt\n\nRecognised by content: cyclictest (JSON, \
+                        histogram, -v, status lines), cyclicdeadline, oslat (JSON and text), \
+                        hwlatdetect, jitterdebugger (results.json, samples.raw, status lines), \
+                        rtla timerlat and osnoise (hist, top, the analysis of -a), the tables of \
+                        the kernel's osnoise, timerlat and hwlat tracers, Xenomai's latency, \
+                        latmus, rteval, perf sched, one run at a time; and traces of other tools \
+                        (docs/traces.md), of which the cycles are found.")]
 pub struct ImportArgs {
     /// The output file of the other tool, or a bundle with a recording, of which the cycles are
     /// found

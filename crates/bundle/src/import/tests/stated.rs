@@ -401,31 +401,6 @@ fn scheduling_delays_of_perf_sched_are_imported_as_series() {
 }
 
 #[test]
-fn percentiles_stated_by_a_tool_are_kept() {
-    let text = data!("others/schbench.txt");
-    let all = figures(text);
-    let expected =
-        [of("wakeup", 3_900, 1_000, 156_417_000), of("request", 3_900, 623_000, 62_690_000)];
-    assert_eq!(all, expected, "requests a second are no latency");
-    let bundle = imported(text);
-    let whole = &series(&bundle)[0].state.data.whole;
-    for (quantile, us) in [(0.5, 2), (0.9, 1_210), (0.99, 6_344), (0.999, 9_520)] {
-        let value = whole.value_at_quantile(quantile);
-        assert!(value.abs_diff(us * 1_000) <= us, "{quantile}: {value}");
-    }
-    let text = data!("others/sysjitter.txt");
-    let expected = [of("CPU 0", 3_151, 5_078, 211_458_172), of("CPU 1", 4_646, 5_001, 45_757_215)];
-    assert_eq!(figures(text), expected);
-    let bundle = imported(text);
-    let whole = &series(&bundle)[0].state.data.whole;
-    assert!(whole.value_at_quantile(0.5).abs_diff(10_178) < 11);
-    assert!(whole.value_at_quantile(0.99).abs_diff(17_114_553) < 17_200);
-    finding(text, "percentiles-alone");
-    let quiet = text.replace("int_n: 3151", "int_n: 0");
-    assert_eq!(figures(&quiet).len(), 1);
-}
-
-#[test]
 fn reports_of_rteval_have_the_figures_of_each_core() {
     let (xml, text) = (data!("rteval-3.8/cyclictest.xml"), data!("rteval-3.8/cyclictest.txt"));
     let expected = [of("CPU 0", 3_971, 4_000, 1_699_000), of("CPU 1", 3_983, 5_000, 1_671_000)];
