@@ -3,22 +3,12 @@
 //! Every ratio is reported with all its rounds.
 
 mod build;
-mod cost;
-mod disturbance;
-mod disturbance_rt;
-mod explain;
+mod disturbance_attached;
 mod figures;
-mod fleet;
-mod heap;
-mod peers;
 mod points;
 mod process;
 mod recording;
 mod rounds;
-mod scale;
-mod spin;
-mod switch;
-mod syscall;
 mod tools;
 mod working_set;
 mod write;
@@ -43,9 +33,6 @@ pub struct Args {
     /// Where the results go
     #[arg(long, default_value = "bench/results")]
     results: PathBuf,
-    /// The page whose table the part `peers` writes anew
-    #[arg(long, value_name = "FILE")]
-    page: Option<PathBuf>,
 }
 
 fn main() {
@@ -64,26 +51,12 @@ fn compare(args: &Args) -> Result<(), String> {
     let mut results = serde_json::Map::new();
     results.insert("machine".into(), write::machine());
     results.insert("quick".into(), args.quick.into());
-    let parts: [Part; 20] = [
-        ("cost_of_the_loop", |args| cost::measure(args.quick)),
+    let parts: [Part; 6] = [
         ("one_millisecond", rounds::one_millisecond),
-        ("twenty_microseconds", rounds::twenty_microseconds),
-        ("loaded", rounds::loaded),
-        ("scale", scale::measure),
         ("recording", recording::measure),
-        ("disturbance", disturbance::measure),
-        ("disturbance_beside", disturbance::beside::measure),
-        ("disturbance_attached", disturbance::attached::measure),
-        ("disturbance_rt", disturbance_rt::measure),
-        ("syscall", syscall::measure),
-        ("switch", switch::measure),
+        ("disturbance_attached", disturbance_attached::measure),
         ("working_set", working_set::measure),
-        ("spin", spin::measure),
-        ("heap", heap::measure),
         ("points", points::measure),
-        ("peers", peers::measure),
-        ("explain", explain::measure),
-        ("fleet", fleet::measure),
         ("build", build::measure),
     ];
     if let Some(unknown) = args.only.iter().find(|part| !parts.iter().any(|(name, _)| name == part))
@@ -93,10 +66,7 @@ fn compare(args: &Args) -> Result<(), String> {
     let has_cyclictest = tools::has_cyclictest();
     for (name, part) in parts {
         let wanted = args.only.is_empty() || args.only.iter().any(|only| only == name);
-        if wanted
-            && (has_cyclictest
-                || !["one_millisecond", "twenty_microseconds", "loaded"].contains(&name))
-        {
+        if wanted && (has_cyclictest || name != "one_millisecond") {
             results.insert(name.into(), part(args)?);
         }
     }

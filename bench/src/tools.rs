@@ -13,10 +13,6 @@ pub struct Round {
     pub bins: Vec<(u64, u64)>,
     /// The largest latency in µs.
     pub max: f64,
-    /// Samples.
-    pub samples: u64,
-    /// Periods without a sample.
-    pub missed: u64,
     /// Observations from outside.
     pub seen: Seen,
 }
@@ -51,12 +47,12 @@ pub fn cpu() -> Result<usize, String> {
     last.ok_or("cannot determine which CPUs are online".to_owned())
 }
 
-/// An experiment of one timer on [`cpu`].
-pub fn timer(priority: u8, period: &str, duration: &str) -> Result<String, String> {
+/// An experiment of one timer on [`cpu`], of 1 ms.
+pub fn timer(duration: &str) -> Result<String, String> {
     let cpu = cpu()?;
     Ok(format!(
-        "[[measure]]\nkind = \"timer\"\ncpus = \"{cpu}\"\npolicy = \"fifo\"\npriority = \
-         {priority}\nperiod = \"{period}\"\nduration = \"{duration}\"\n"
+        "[[measure]]\nkind = \"timer\"\ncpus = \"{cpu}\"\npolicy = \"fifo\"\npriority = 80\n\
+         period = \"1ms\"\nduration = \"{duration}\"\n"
     ))
 }
 
@@ -64,14 +60,10 @@ fn watched(seconds: u64) -> (Duration, Duration) {
     (Duration::from_millis(700), Duration::from_millis(seconds * 1000 - 400))
 }
 
-fn expected(period_us: u64, seconds: u64) -> u64 {
-    seconds * 1_000_000 / period_us
-}
-
 /// One round of punctual.
-pub fn punctual(program: &Path, period_us: u64, seconds: u64) -> Result<Round, String> {
+pub fn punctual(program: &Path, seconds: u64) -> Result<Round, String> {
     let place = tempfile::tempdir().map_err(|e| e.to_string())?;
-    let text = timer(80, &format!("{period_us}us"), &format!("{seconds}s"))?;
+    let text = timer(&format!("{seconds}s"))?;
     std::fs::write(place.path().join("bench.toml"), text).map_err(|e| e.to_string())?;
     let program = std::path::absolute(program).map_err(|e| e.to_string())?;
     let run = |arguments: &[&str]| {
@@ -87,40 +79,25 @@ pub fn punctual(program: &Path, period_us: u64, seconds: u64) -> Result<Round, S
     let shown = run(&["show", "--json", "out"]).output().map_err(|e| e.to_string())?;
     let summary: Value = serde_json::from_slice(&shown.stdout).map_err(|e| e.to_string())?;
     let series = &summary["phases"][0]["series"][0];
-    let figure = |name: &str| series[name].as_u64().ok_or(format!("no {name} in the summary"));
-    Ok(Round {
-        bins: bins(&exported.stdout)?,
-        max: figure("max")? as f64 / 1000.0,
-        samples: figure("count")?,
-        missed: figure("overruns")? + figure("lost")?,
-        seen,
-    })
+    let max = series["max"].as_f64().ok_or("no max in the summary")?;
+    Ok(Round { bins: bins(&exported.stdout)?, max: max / 1000.0, seen })
 }
 
 /// One round of cyclictest, with a histogram of 1 ms, punctual's default.
-pub fn cyclictest(period_us: u64, seconds: u64) -> Result<Round, String> {
+pub fn cyclictest(seconds: u64) -> Result<Round, String> {
     let place = tempfile::tempdir().map_err(|e| e.to_string())?;
     let json = place.path().join("out.json");
     let mut command = Command::new("cyclictest");
     command.args(["-m", "-q", "-p", "80", "-t", "1", "-h", "1000"]);
-    command.args([
-        "-a",
-        &cpu()?.to_string(),
-        "-i",
-        &period_us.to_string(),
-        "-D",
-        &seconds.to_string(),
-    ]);
+    command.args(["-a", &cpu()?.to_string(), "-i", "1000", "-D", &seconds.to_string()]);
     command.arg(format!("--json={}", json.display()));
     let (begin, end) = watched(seconds);
     let seen = watch(&mut command, begin, end)?;
     let text = std::fs::read(&json).map_err(|e| e.to_string())?;
     let document: Value = serde_json::from_slice(&text).map_err(|e| e.to_string())?;
     let thread = &document["thread"]["0"];
-    let samples = thread["cycles"].as_u64().ok_or("no cycles in cyclictest's JSON")?;
-    let missed = expected(period_us, seconds).saturating_sub(samples);
     let max = thread["max"].as_f64().ok_or("no max in cyclictest's JSON")?;
-    Ok(Round { bins: bins(&text)?, max, samples, missed, seen })
+    Ok(Round { bins: bins(&text)?, max, seen })
 }
 
 /// The histogram in cyclictest's JSON.

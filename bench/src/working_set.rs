@@ -38,7 +38,7 @@ pub fn measure(args: &Args) -> Result<Value, String> {
 }
 
 /// After a switch, alone, the difference, and its quartiles.
-pub fn independent(program: &Path, size: u64) -> Result<Vec<f64>, String> {
+fn independent(program: &Path, size: u64) -> Result<Vec<f64>, String> {
     let arguments = [size.to_string(), tools::cpu()?.to_string(), "200".to_owned()];
     let output = Command::new(program).args(arguments).output().map_err(|e| e.to_string())?;
     let text = String::from_utf8_lossy(&output.stdout);
@@ -52,7 +52,7 @@ pub fn independent(program: &Path, size: u64) -> Result<Vec<f64>, String> {
 }
 
 /// The row of the table `working-sets`.
-pub fn punctual(program: &Path, bundle: &Path, size: u64) -> Result<Value, String> {
+fn punctual(program: &Path, bundle: &Path, size: u64) -> Result<Value, String> {
     let (cpu, set) = (tools::cpu()?.to_string(), format!("working_set=[\"{size}B\"]"));
     let mut command = Command::new(program);
     command.args([

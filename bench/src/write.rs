@@ -63,60 +63,36 @@ pub fn results(directory: &Path, results: &Value) -> Result<(), String> {
 /// Every comparison with all its rounds.
 fn table(results: &Value) -> String {
     let mut text = format!("# Side by side\n\n`{}`\n", results["machine"]);
-    for part in ["one_millisecond", "twenty_microseconds", "loaded"] {
-        let Some(rows) = results[part].as_array() else { continue };
-        text += &format!(
-            "\n## {}\n\n| | unit | punctual | cyclictest | ratio | rounds of punctual | rounds of \
-             cyclictest |\n|---|---|---|---|---|---|---|\n",
-            part.replace('_', " ")
-        );
-        for row in rows {
-            let number =
-                |key: &str| row[key].as_f64().map_or("–".to_owned(), |n| format!("{n:.3}"));
-            let rounds = |key: &str| {
-                let all = row[key].as_array().into_iter().flatten().filter_map(Value::as_f64);
-                all.map(|n| format!("{n:.2}")).collect::<Vec<_>>().join(" ")
-            };
-            text += &format!(
-                "| {} | {} | {} | {} | {} | {} | {} |\n",
-                row["name"].as_str().unwrap_or_default(),
-                row["unit"].as_str().unwrap_or_default(),
-                number("median_punctual"),
-                number("median_cyclictest"),
-                number("ratio_of_medians"),
-                rounds("punctual"),
-                rounds("cyclictest")
-            );
-        }
-    }
-    if results["cost_of_the_loop"].is_array() {
-        text += "\n## cost of an empty sample (ns)\n\n| method | minimum | median | p99 \
-                 |\n|---|---|---|---|\n";
-    }
-    for row in results["cost_of_the_loop"].as_array().into_iter().flatten() {
-        text += &format!(
-            "| {} | {} | {} | {} |\n",
-            row["method"].as_str().unwrap_or_default(),
-            row["min_ns"],
-            row["median_ns"],
-            row["p99_ns"]
-        );
-    }
+    text += &one_millisecond(&results["one_millisecond"]);
     text += &recording(&results["recording"]);
-    text += &disturbance(&results["disturbance"]);
-    let beside = "disturbance of an independent thread, switched on and off beside it";
-    text += &disturbance_beside(beside, &results["disturbance_beside"]);
-    let attached = "disturbance of a program that is attached to";
-    text += &disturbance_beside(attached, &results["disturbance_attached"]);
-    text += &disturbance_rt(&results["disturbance_rt"]);
-    text += &syscall(&results["syscall"]);
-    text += &heap(&results["heap"]);
+    text += &disturbance_attached(&results["disturbance_attached"]);
     text += &points(&results["points"]);
     text += &build(&results["build"]);
-    for part in ["scale", "fleet"] {
-        if !results[part].is_null() {
-            text += &format!("\n## {part}\n\n`{}`\n", results[part]);
-        }
+    text
+}
+
+/// The comparison with cyclictest.
+fn one_millisecond(results: &Value) -> String {
+    let Some(rows) = results.as_array() else { return String::new() };
+    let mut text = "\n## one millisecond\n\n| | unit | punctual | cyclictest | ratio | rounds of \
+                    punctual | rounds of cyclictest |\n|---|---|---|---|---|---|---|\n"
+        .to_owned();
+    for row in rows {
+        let number = |key: &str| row[key].as_f64().map_or("–".to_owned(), |n| format!("{n:.3}"));
+        let rounds = |key: &str| {
+            let all = row[key].as_array().into_iter().flatten().filter_map(Value::as_f64);
+            all.map(|n| format!("{n:.2}")).collect::<Vec<_>>().join(" ")
+        };
+        text += &format!(
+            "| {} | {} | {} | {} | {} | {} | {} |\n",
+            row["name"].as_str().unwrap_or_default(),
+            row["unit"].as_str().unwrap_or_default(),
+            number("median_punctual"),
+            number("median_cyclictest"),
+            number("ratio_of_medians"),
+            rounds("punctual"),
+            rounds("cyclictest")
+        );
     }
     text
 }
@@ -155,72 +131,13 @@ fn build(results: &Value) -> String {
     text
 }
 
-/// The system call compared with a bare loop.
-fn syscall(results: &Value) -> String {
-    results.as_array().map_or(String::new(), |rows| bare("getpid", rows))
-}
-
-/// Memory from the heap compared with a bare loop.
-fn heap(results: &Value) -> String {
-    let sizes = results.as_array().into_iter().flatten();
-    sizes
-        .map(|size| {
-            bare(
-                &format!("malloc, touch and free of {} B", size["size"]),
-                size["rows"].as_array().map_or(&[], Vec::as_slice),
-            )
-        })
-        .collect()
-}
-
-/// A table of figures compared with a bare loop.
-fn bare(what: &str, rows: &[Value]) -> String {
-    let mut text = format!(
-        "\n## {what} beside a bare loop in C (ns)\n\n| | punctual | bare | ratio \
-         |\n|---|---|---|---|\n"
-    );
-    for row in rows {
-        let [ours, theirs] = ["median_punctual", "median_bare"].map(|key| cell(&row[key]));
-        let ratio = row["ratio_of_medians"]
-            .as_f64()
-            .map_or("–".to_owned(), |ratio| format!("{ratio:.4}"));
-        text += &format!(
-            "| {} | {ours} | {theirs} | {ratio} |\n",
-            row["name"].as_str().unwrap_or_default()
-        );
-    }
-    text
-}
-
-/// Timer latency while data is kept to explain it.
-fn disturbance(results: &Value) -> String {
+/// Timer latency of a program to which each tool is attached and detached.
+fn disturbance_attached(results: &Value) -> String {
     let Some(rows) = results.as_array() else { return String::new() };
-    let mut text = "\n## disturbance of timer latency\n\n| way | p50, µs | added | ratio | p99.9, \
-                    µs | added | ratio |\n|---|---|---|---|---|---|---|\n"
+    let mut text = "\n## disturbance of a program that is attached to\n\nAdded, µs, with 95 % of \
+                    resampled turns.\n\n| way | turns | p50 | p90 | p99 | p99.9 \
+                    |\n|---|---|---|---|---|---|\n"
         .to_owned();
-    for row in rows {
-        let cells = [
-            "median_p50_us",
-            "added_p50_us",
-            "ratio_p50",
-            "median_p99_9_us",
-            "added_p99_9_us",
-            "ratio_p99_9",
-        ];
-        let cells: Vec<String> = cells.iter().map(|key| cell(&row[*key])).collect();
-        text +=
-            &format!("| {} | {} |\n", row["name"].as_str().unwrap_or_default(), cells.join(" | "));
-    }
-    text
-}
-
-/// The same for an independent process beside which it is enabled and disabled.
-fn disturbance_beside(title: &str, results: &Value) -> String {
-    let Some(rows) = results.as_array() else { return String::new() };
-    let mut text = format!(
-        "\n## {title}\n\nAdded, µs, with 95 % of resampled turns.\n\n| way | turns | p50 | p90 | \
-         p99 | p99.9 |\n|---|---|---|---|---|---|\n"
-    );
     for row in rows {
         let cells = ["added_p50_us", "added_p90_us", "added_p99_us", "added_p99_9_us"].map(|key| {
             let [value, low, high] = [0, 1, 2].map(|place| cell(&row[key][place]));
@@ -232,56 +149,6 @@ fn disturbance_beside(title: &str, results: &Value) -> String {
             row["turns"],
             cells.join(" | ")
         );
-    }
-    text
-}
-
-/// The same in a guest with a real-time kernel, in virtual time.
-fn disturbance_rt(results: &Value) -> String {
-    let mut text = String::new();
-    for table in results["tables"].as_array().into_iter().flatten() {
-        let view = match table["view"].as_str() {
-            Some("own") => {
-                "each instrument's own samples, added against the same instrument with nothing kept"
-            }
-            _ => "an independent thread while the tool is at work, added against nobody at work",
-        };
-        text += &format!(
-            "\n## disturbance in a real-time guest, {}: {view}\n\nKernel {}, virtual time (1 \
-             instruction = 8 ns, 1 CPU), {} seeds of {} s; medians, and the range of the \
-             seeds.\n\n",
-            cell(&table["load"]),
-            cell(&results["kernel"]),
-            results["seeds"],
-            results["seconds"]
-        );
-        text += "| way | p50, µs | added | of the seeds | p99.9, µs | added | of the seeds | \
-                 samples | missed |\n|---|---|---|---|---|---|---|---|---|\n";
-        for row in table["rows"].as_array().into_iter().flatten() {
-            let range = |key: &str| {
-                let values = || row[key].as_array().into_iter().flatten().filter_map(Value::as_f64);
-                format!(
-                    "{:.2} … {:.2}",
-                    values().fold(f64::NAN, f64::min),
-                    values().fold(f64::NAN, f64::max)
-                )
-            };
-            let [p50, added50, p999, added999, samples, missed] = [
-                "median_p50_us",
-                "median_added_p50_us",
-                "median_p99_9_us",
-                "median_added_p99_9_us",
-                "samples",
-                "missed",
-            ]
-            .map(|key| cell(&row[key]));
-            let name = row["name"].as_str().unwrap_or_default();
-            let [range50, range999] = [range("added_p50_us"), range("added_p99_9_us")];
-            text += &format!(
-                "| {name} | {p50} | {added50} | {range50} | {p999} | {added999} | {range999} | \
-                 {samples} | {missed} |\n"
-            );
-        }
     }
     text
 }
@@ -359,7 +226,7 @@ mod tests {
         assert!(text.contains("of `demo` by sections, MB of 38.80:\n\n- .text: 20.00\n"), "{text}");
         assert!(text.contains("by crates, MB of 38.80:\n\n- core: 5.00\n"), "{text}");
         // Parts that were not requested have not even a title.
-        assert!(!text.contains("## scale") && !text.contains("## cost"), "{text}");
+        assert!(!text.contains("## one") && !text.contains("## recording"), "{text}");
     }
 
     #[test]

@@ -1,6 +1,5 @@
 //! Timer latency: from the programmed expiry to the first instruction after wake-up.
 
-pub mod cost;
 pub mod deadline;
 mod nanosleep;
 mod posix;

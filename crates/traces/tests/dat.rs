@@ -1,5 +1,4 @@
-//! trace.dat, built here in every variant that machines produce; `bench/traces` compares them with
-//! those written by trace-cmd.
+//! trace.dat, built here in every variant that machines produce.
 
 use flate2::Compression;
 use flate2::write::ZlibEncoder;

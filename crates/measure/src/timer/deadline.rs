@@ -20,8 +20,6 @@ use punctual_sys::attributes;
 use server::{Blind, DeadlineServer, TimerStamps};
 use std::io;
 
-pub(super) use server::Blind as NoRelease;
-
 /// The result of one wait.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum WaitResult {

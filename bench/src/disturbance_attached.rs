@@ -1,7 +1,8 @@
 //! The effect of being attached on a program: `punctual attach` beside other tools that show its
 //! system calls and its waits for a CPU. The program is a process that measures its own timer.
 
-use super::beside::{Running, compare, start};
+mod turns;
+
 use crate::Args;
 use serde_json::Value;
 use std::path::Path;
@@ -9,6 +10,7 @@ use std::process::Command;
 use std::thread::sleep;
 use std::time::Duration;
 use tempfile::TempDir;
+use turns::{Running, compare, start};
 
 /// The time until the slowest of them has begun.
 const STARTED: Duration = Duration::from_millis(1_500);
@@ -84,7 +86,7 @@ struct Beside {
 /// The increase of percentiles of the program's own figures.
 pub fn measure(args: &Args) -> Result<Value, String> {
     let ways: Vec<(Way, &str)> = WAYS.into_iter().filter(|(way, _)| way.is_possible()).collect();
-    compare(args, "a program that is attached to", &ways, |program, target, way| {
+    compare(args, &ways, |program, target, way| {
         let place = tempfile::tempdir().map_err(|why| why.to_string())?;
         let running = start(way.command(program, target).current_dir(place.path()))?;
         sleep(STARTED);

@@ -1,9 +1,7 @@
-//! The effect on an independent thread: one process measures from beginning to end, and beside it
-//! each way is enabled and disabled, for a second each. Processes that measure one after the other
-//! differ by a microsecond or two, which is more than the effect; one process differs less from
-//! itself.
+//! The effect on one process, which measures from beginning to end: beside it each way is enabled
+//! and disabled, for a second each. Processes that measure one after the other differ by a
+//! microsecond or two, which is more than the effect; one process differs less from itself.
 
-use super::{Instance, NEVER_BREAKS, WAYS, Way, possible};
 use crate::Args;
 use crate::figures::median;
 use crate::tools;
@@ -45,26 +43,19 @@ struct Seen {
     added: [f64; 3],
 }
 
-/// The increase of percentiles of an independent thread, with the 95 % interval of resampled
-/// rounds.
-pub fn measure(args: &Args) -> Result<Value, String> {
-    let ways: Vec<(Way, &str)> = WAYS.into_iter().filter(|(way, _)| possible(*way)).collect();
-    compare(args, "an independent process", &ways, |program, _, way| Kept::switch_on(program, way))
-}
-
-/// The same for any ways: `switch_on` starts one beside the measuring process, given the compared
+/// The increase of percentiles of the measuring process, with the 95 % interval of resampled
+/// rounds. `switch_on` starts a way beside that process, given the compared
 /// program and that process's id; it ends when the returned value is dropped.
 pub(super) fn compare<W: Copy, K>(
     args: &Args,
-    whose: &str,
     ways: &[(W, &str)],
     switch_on: impl Fn(&Path, u32, W) -> Result<K, String>,
 ) -> Result<Value, String> {
     let (rounds, second) = if args.quick { (2, 300) } else { (30, 1_000) };
     let length = Duration::from_millis(second);
     println!(
-        "timer latency of {whose}, period 1 ms, {rounds} times {second} ms beside each way, and as \
-         long without:"
+        "timer latency of a program that is attached to, period 1 ms, {rounds} times {second} ms \
+         beside each way, and as long without:"
     );
     let punctual = std::path::absolute(&args.punctual).map_err(|why| why.to_string())?;
     let measuring = Measuring::start(&punctual)?;
@@ -128,7 +119,11 @@ struct Measuring<'p> {
 impl Measuring<'_> {
     fn start(program: &Path) -> Result<Measuring<'_>, String> {
         let place = tempfile::tempdir().map_err(|why| why.to_string())?;
-        let running = punctual(program, place.path(), "", 80, "1ms")?;
+        fs::write(place.path().join("bench.toml"), tools::timer("2h")?)
+            .map_err(|why| why.to_string())?;
+        let mut run = Command::new(program);
+        let run = run.args(["run", "-q", "bench.toml", "-o", "out"]);
+        let running = start(run.current_dir(place.path()))?;
         let begun = Instant::now();
         while !place.path().join("out/phases/000").exists() {
             if begun.elapsed() > Duration::from_secs(10) {
@@ -160,54 +155,6 @@ impl Measuring<'_> {
         };
         Ok(lines.filter_map(sample).collect())
     }
-}
-
-/// `punctual run` of one timer on the measured CPU.
-fn punctual(
-    program: &Path,
-    place: &Path,
-    explain: &str,
-    priority: u8,
-    period: &str,
-) -> Result<Running, String> {
-    let measure = tools::timer(priority, period, "2h")?;
-    fs::write(place.join("bench.toml"), format!("{explain}{measure}"))
-        .map_err(|why| why.to_string())?;
-    start(Command::new(program).args(["run", "-q", "bench.toml", "-o", "out"]).current_dir(place))
-}
-
-/// Data kept beside, until it is dropped. Its process measures too, ten times per second and with
-/// lower priority: too rarely to disturb.
-struct Kept {
-    _program: Option<Running>,
-    _instance: Option<Instance>,
-    _place: TempDir,
-}
-
-impl Kept {
-    fn switch_on(program: &Path, way: Way) -> Result<Kept, String> {
-        let place = tempfile::tempdir().map_err(|why| why.to_string())?;
-        let instance = Instance::of(way, place.path())?;
-        let program = match way {
-            Way::Overwriting | Way::Spliced => None,
-            Way::Cyclictest => Some(cyclictest(&[])?),
-            Way::Breaktrace => Some(cyclictest(&NEVER_BREAKS)?),
-            ours => Some(punctual(program, place.path(), ours.explain(), 70, "100ms")?),
-        };
-        if program.is_some() {
-            sleep(STARTED);
-        }
-        Ok(Kept { _program: program, _instance: instance, _place: place })
-    }
-}
-
-fn cyclictest(more: &[&str]) -> Result<Running, String> {
-    let cpu = tools::cpu()?.to_string();
-    start(
-        Command::new("cyclictest")
-            .args(["-m", "-q", "-p", "70", "-t", "1", "-i", "100000", "-a", &cpu])
-            .args(more),
-    )
 }
 
 /// The latencies of the samples due in a window.
