@@ -43,4 +43,3 @@ mod target_vm;
 mod terminal;
 mod trend;
 mod tune;
-mod words;
