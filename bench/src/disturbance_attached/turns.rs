@@ -1,7 +1,6 @@
-//! The effect on one process, which measures from beginning to end: beside it each way is enabled and
-//! disabled, for a second each. Processes that measure one after the other
-//! differ by a microsecond or two, which is more than the effect; one process differs less from
-//! itself.
+//! The effect on one process, which measures from beginning to end: beside it each way is enabled
+//! and disabled, for a second each. Processes that measure one after the other differ by a
+//! microsecond or two, which is more than the effect; one process differs less from itself.
 
 use crate::Args;
 use crate::figures::median;

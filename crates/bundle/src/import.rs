@@ -7,7 +7,6 @@ mod cmdline;
 mod hwlatdetect;
 mod jitterdebugger;
 mod json;
-mod numbers;
 mod oslat;
 mod osnoise;
 mod others;
@@ -15,6 +14,7 @@ mod questions;
 mod recorded;
 mod rteval;
 mod rtla;
+mod scan;
 mod sched;
 mod threads;
 mod tool;
@@ -133,7 +133,7 @@ pub enum ImportError {
     Bundle(#[from] BundleError),
 }
 
-/// The defect of an input with its line; [`parse`] adds the format.
+/// The defect of an input with its line; 0: that which is being read. [`parse`] adds the format.
 #[derive(Debug, PartialEq, Eq)]
 struct Malformed {
     line: usize,
@@ -143,6 +143,23 @@ struct Malformed {
 impl Malformed {
     fn at(line: usize, why: impl Into<String>) -> Malformed {
         Malformed { line, why: why.into() }
+    }
+
+    /// The same in this line, unless it is of another.
+    fn or_at(self, line: usize) -> Malformed {
+        Malformed { line: if self.line == 0 { line } else { self.line }, ..self }
+    }
+}
+
+impl From<String> for Malformed {
+    fn from(why: String) -> Malformed {
+        Malformed::at(0, why)
+    }
+}
+
+impl From<&str> for Malformed {
+    fn from(why: &str) -> Malformed {
+        Malformed::at(0, why)
     }
 }
 
@@ -234,10 +251,9 @@ fn checked(
     input: TextKind,
 ) -> Result<ImportedFile, ImportError> {
     let checked = recorded.and_then(|recorded| recorded.check_size().map(|()| recorded));
-    checked.map_err(|Malformed { line, why }| ImportError::Malformed {
-        what: input.name(),
-        line,
-        why,
+    checked.map_err(|defect| {
+        let Malformed { line, why } = defect.or_at(1);
+        ImportError::Malformed { what: input.name(), line, why }
     })
 }
 

@@ -15,7 +15,7 @@ pub(crate) struct Clusters {
 }
 
 /// The intervals estimator of θ (equations 4 and 5 of the paper), from ascending places.
-pub fn extremal_index(places: &[u64]) -> f64 {
+pub(crate) fn extremal_index(places: &[u64]) -> f64 {
     let distances: Vec<f64> =
         places.windows(2).map(|pair| pair[1].saturating_sub(pair[0]) as f64).collect();
     if distances.is_empty() {

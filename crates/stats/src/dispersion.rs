@@ -30,7 +30,7 @@ impl Spread {
 }
 
 /// The length of a block for `n` samples; `None` if they are too few to divide.
-pub fn block_length(n: usize) -> Option<usize> {
+pub(crate) fn block_length(n: usize) -> Option<usize> {
     let count = (n / SHORTEST).min(BLOCKS);
     (count >= FEWEST).then(|| n / count)
 }

@@ -1,12 +1,16 @@
 //! The output of hwlatdetect: its parameters, the windows in which the kernel's hwlat tracer found
 //! a gap above the threshold, and the largest gap.
 
-use super::numbers::{number, second_run};
-use super::recorded::{self, ImportedFile, MAX_COUNT, MAX_LATENCY, Thread};
+use super::recorded::{ImportedFile, Thread, make_table, note, warning};
+use super::scan::{
+    MAX_LATENCY, check_bound, clip_text, read_bounded, read_count, read_number, refuse_second_run,
+    scan_lines,
+};
 use super::{Malformed, TextReader, Tool};
-use punctual_core::notes::{Cell, Column, Figure, Table};
-use punctual_core::{CpuSet, Finding, Nanos, Severity};
+use punctual_core::notes::{Cell, Figure, Table};
+use punctual_core::{CpuSet, Finding, Nanos};
 use std::collections::BTreeMap;
+use std::mem::replace;
 
 pub(super) const READER: TextReader = TextReader {
     what: "text of hwlatdetect",
@@ -77,11 +81,10 @@ fn tracer_sample(line: &str) -> Option<HwlatWindow<'_>> {
 fn parse(text: &str) -> Result<ImportedFile, Malformed> {
     let mut recorded = ImportedFile::of(Tool::Hwlatdetect, "hwlatdetect text");
     let mut values: [Vec<u64>; 2] = Default::default();
-    let (mut max, mut finished, mut parameters, mut lines) = (None, false, false, 0);
+    let (mut max, mut finished, mut parameters) = (None, false, false);
     let (mut windows, mut stated, mut report) = (0, None, None);
     let (mut listed, mut smis) = (Vec::new(), Smis::default());
-    for (k, line) in text.lines().enumerate() {
-        lines = k + 1;
+    let lines = scan_lines(text, |line| {
         let line = line.trim();
         if let Some(window) = sample(line) {
             windows += 1;
@@ -90,61 +93,50 @@ fn parse(text: &str) -> Result<ImportedFile, Malformed> {
             }
             for (values, gap) in values.iter_mut().zip(window.gaps) {
                 // 0: only the other one was above the threshold.
-                if recorded::bounded(gap, MAX_LATENCY, "the gap", lines)? > 0 {
+                if check_bound(gap, MAX_LATENCY, "the gap")? > 0 {
                     values.push(gap);
                 }
             }
-            continue;
+            return Ok(());
         }
         if let Some(duration) = line.strip_prefix("hwlatdetect:  test duration ") {
-            if parameters {
-                return Err(second_run(lines));
-            }
-            let seconds = number(duration.trim_end_matches(" seconds"), lines)?;
-            let seconds = recorded::bounded(seconds, MAX_LATENCY, "the duration", lines)?;
+            refuse_second_run(replace(&mut parameters, true))?;
+            let seconds = duration.trim_end_matches(" seconds");
+            let seconds = read_bounded(seconds, MAX_LATENCY, "the duration")?;
             recorded.duration = Some(Nanos::SECOND * seconds as i64);
-            parameters = true;
         }
         if let Some((count, cpu)) = line.split_once(" SMIs occured on cpu ") {
-            let count = recorded::bounded(number(count, lines)?, MAX_COUNT, "the count", lines)?;
-            smis.of_cpus.insert(number(cpu.trim(), lines)?, count);
+            let count = read_count(count)?;
+            smis.of_cpus.insert(read_number(cpu.trim())?, count);
         }
-        let Some((name, value)) = line.split_once(':') else { continue };
+        let Some((name, value)) = line.split_once(':') else { return Ok(()) };
         let value = value.trim();
         match name {
-            "SMIs during run" => smis.all = Some(number(value, lines)?),
+            "SMIs during run" => smis.all = Some(read_number(value)?),
             "detector" | "CPU list" | "Latency threshold" | "Sample window" | "Sample width" => {
                 recorded.details.insert(name.to_lowercase().replace(' ', "_"), value.to_owned());
             }
-            "Output File" => report = Some(value).filter(|value| *value != "None"),
-            "Samples recorded" => stated = Some(number(value, lines)?),
+            "Output File" => report = Some(value.to_owned()).filter(|value| value != "None"),
+            "Samples recorded" => stated = Some(read_number(value)?),
             "Max Latency" => {
-                if std::mem::replace(&mut finished, true) {
-                    return Err(second_run(lines));
-                }
+                refuse_second_run(replace(&mut finished, true))?;
                 if value != "Below threshold" {
-                    max = Some(recorded::bounded(
-                        number(value.trim_end_matches("us"), lines)?,
-                        MAX_LATENCY,
-                        name,
-                        lines,
-                    )?);
+                    max = Some(read_bounded(value.trim_end_matches("us"), MAX_LATENCY, name)?);
                 }
             }
             _ => {}
         }
-    }
+        Ok(())
+    })?;
     if !parameters && !finished && windows == 0 {
-        return Err(Malformed::at(lines.max(1), "there is neither a run nor a sample in it"));
+        return Err(Malformed::at(lines, "there is neither a run nor a sample in it"));
     }
     if parameters && !finished {
-        return Err(Malformed::at(
-            lines.max(1),
-            "it ends without `Max Latency:`: the run was cut off, or failed",
-        ));
+        let why = "it ends without `Max Latency:`: the run was cut off, or failed";
+        return Err(Malformed::at(lines, why));
     }
     if let Some(stated) = stated.filter(|stated| *stated != windows) {
-        return Err(elsewhere(lines.max(1), stated, windows, report));
+        return Err(Malformed::at(lines, elsewhere(stated, windows, report)));
     }
     let found = values.iter().flatten().max().copied();
     for (index, (part, values)) in PARTS.into_iter().zip(values).enumerate() {
@@ -184,7 +176,7 @@ impl Smis {
             let of_cpus: Vec<String> = self.of_cpus.iter().map(of).collect();
             let message = format!("{all} system management interrupts: the firmware took the CPU");
             into.findings.push(
-                Finding::new("smis", Severity::Warning, "", message)
+                warning("smis", message)
                     .evidence(of_cpus.join(", "))
                     .remedy("look for the cause in the firmware's setup (USB legacy, ECC, power)"),
             );
@@ -217,7 +209,7 @@ fn watched(of: &ImportedFile) -> Option<Finding> {
     }
     let message = message + ": the largest is not an upper bound";
     (share < 1.0 || evidence.contains("each")).then(|| {
-        Finding::new("watched-in-part", Severity::Warning, "", message).evidence(evidence).remedy(
+        warning("watched-in-part", message).evidence(evidence).remedy(
             "let it run longer, with a larger --width; `punctual measure spin` watches all of the \
              time",
         )
@@ -230,7 +222,7 @@ fn row(window: &HwlatWindow<'_>) -> Vec<Cell> {
         us => Cell::from(Nanos::MICRO * us as i64),
     };
     let cpu = window.cpu.map_or(Cell::Nothing, |cpu| cpu.to_string().into());
-    let time: String = window.time.chars().take(40).collect();
+    let time = clip_text(window.time, 40);
     vec![time.into(), cpu, gap(window.gaps[0]), gap(window.gaps[1])]
 }
 
@@ -241,24 +233,23 @@ fn gaps_table(rows: Vec<Vec<Cell>>, all: u64) -> Table {
         0 => "each gap above the threshold".to_owned(),
         _ => format!("the first gaps above the threshold; {left_out} further ones"),
     };
-    let columns = columns.into_iter().map(|(name, unit)| Column::new(name, unit)).collect();
-    Table { name: "gaps".into(), title, columns, rows }
+    make_table("gaps", &title, &columns, rows)
 }
 
 /// Samples that the text states but does not contain.
-fn elsewhere(line: usize, stated: u64, windows: u64, report: Option<&str>) -> Malformed {
+fn elsewhere(stated: u64, windows: u64, report: Option<String>) -> String {
     let place = match report {
         Some(file) => format!("import the report {file:?}, which has all"),
         None => "give the whole output, or the file of --report".to_owned(),
     };
-    Malformed::at(line, format!("{stated} samples were recorded, {windows} are in it: {place}"))
+    format!("{stated} samples were recorded, {windows} are in it: {place}")
 }
 
 fn only_above(threshold: Option<&String>) -> Finding {
     let threshold = threshold.map_or("not stated", String::as_str);
     let message = "hwlatdetect keeps only windows with a gap above its threshold: counts, means \
                    and percentiles are of those alone";
-    Finding::new("only-above-threshold", Severity::Note, "", message)
+    note("only-above-threshold", message)
         .evidence(format!("latency threshold: {threshold}"))
         .remedy(
             "compare maxima; for a distribution of all gaps use oslat or `punctual measure spin`",
@@ -269,7 +260,7 @@ fn other_maximum(stated: Option<u64>, found: Option<u64>) -> Finding {
     let shown =
         |us: Option<u64>| us.map_or("none".to_owned(), |us| (Nanos::MICRO * us as i64).readable());
     let message = "the stated largest latency is not among the samples";
-    Finding::new("source-inconsistent", Severity::Warning, "", message)
+    warning("source-inconsistent", message)
         .evidence(format!("stated {}, largest sample {}", shown(stated), shown(found)))
         .remedy(
             "import the whole output: samples are lost where it was cut, or where --watch went \

@@ -6,11 +6,11 @@
 //! without offline CPUs, which is not recorded; it is omitted.
 
 use super::json::{self, ImportedBins};
-use super::numbers::second_run;
-use super::recorded::{self, ImportedFile, MAX_COUNT, MAX_LATENCY, Thread};
+use super::recorded::{ImportedFile, Thread, note};
+use super::scan::{MAX_COUNT, MAX_LATENCY, check_bound, refuse_second_run};
 use super::{Malformed, Tool};
 use punctual_core::cpuset::MAX_CPUS;
-use punctual_core::{Finding, Nanos, Severity};
+use punctual_core::{Finding, Nanos};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
@@ -42,7 +42,7 @@ pub(crate) fn parse_results(text: &str) -> Result<ImportedFile, Malformed> {
         None | Some(1_000) => Nanos::MICRO,
         Some(1) => Nanos(1),
         Some(other) => {
-            return Err(Malformed::at(1, format!("a resolution of {other} ns is not known")));
+            return Err(format!("a resolution of {other} ns is not known").into());
         }
     };
     for (key, value) in document.sysinfo {
@@ -52,9 +52,7 @@ pub(crate) fn parse_results(text: &str) -> Result<ImportedFile, Malformed> {
     // One bin per unit below a millisecond.
     let range = (1_000_000 / into.unit.ns()) as u64;
     for (key, thread) in document.cpu {
-        let wrong = |why: Malformed| {
-            Malformed::at(1, format!("thread {}: {}", key.escape_debug(), why.why))
-        };
+        let wrong = |defect: Malformed| format!("thread {}: {}", key.escape_debug(), defect.why);
         into.threads.push(thread.read(&key, range).map_err(wrong)?);
     }
     // Keys are texts: "10" sorts before "2".
@@ -65,23 +63,23 @@ pub(crate) fn parse_results(text: &str) -> Result<ImportedFile, Malformed> {
 impl CpuDocument {
     fn read(self, key: &str, range: u64) -> Result<Thread, Malformed> {
         let index = key.parse().ok().filter(|index| *index < MAX_CPUS);
-        let index = index.ok_or_else(|| Malformed::at(1, "it has no index"))?;
-        let cycles = recorded::bounded(self.count, MAX_COUNT, "the count", 1)?;
+        let index = index.ok_or("it has no index")?;
+        let cycles = check_bound(self.count, MAX_COUNT, "the count")?;
         let bins = self.histogram.whole()?;
         let inside: u64 = bins.iter().map(|(_, count)| count).sum();
-        let overflows = cycles.checked_sub(inside).ok_or_else(|| {
-            Malformed::at(1, format!("{inside} in its histogram, but only {cycles} in all"))
-        })?;
+        let overflows = cycles.checked_sub(inside);
+        let overflows = overflows
+            .ok_or_else(|| format!("{inside} in its histogram, but only {cycles} in all"))?;
         let thread = thread(index);
         if cycles == 0 {
             return Ok(thread);
         }
         let (min, max) = (
-            recorded::bounded(self.min, MAX_LATENCY, "min", 1)?,
-            recorded::bounded(self.max, MAX_LATENCY, "max", 1)?,
+            check_bound(self.min, MAX_LATENCY, "min")?,
+            check_bound(self.max, MAX_LATENCY, "max")?,
         );
         let mean = self.avg.filter(|mean| (0.0..=MAX_LATENCY as f64).contains(mean));
-        let mean = mean.ok_or_else(|| Malformed::at(1, "its mean is not plausible"))?;
+        let mean = mean.ok_or("its mean is not plausible")?;
         Ok(Thread { bins, range: Some(range), overflows, min, mean, max, ..thread })
     }
 }
@@ -89,7 +87,7 @@ impl CpuDocument {
 /// The storing thread ends with the measurement and drops what its rings still hold (store_file).
 fn last_missing() -> Finding {
     let message = "jitterdebugger stores no sample of its last moment: the newest ones are missing";
-    Finding::new("last-samples-missing", Severity::Note, "", message)
+    note("last-samples-missing", message)
         .evidence("samples.raw; results.json of the same run counts all")
         .remedy("import results.json where the largest latency matters")
 }
@@ -172,20 +170,18 @@ pub(crate) fn parse_samples(
     into.unit = if nanoseconds { Nanos(1) } else { Nanos::MICRO };
     let records = bytes.chunks_exact(size);
     if !records.remainder().is_empty() {
-        return Err(Malformed::at(1, "it ends within a sample: it was cut off"));
+        return Err("it ends within a sample: it was cut off".into());
     }
     let mut values: BTreeMap<usize, Vec<u64>> = BTreeMap::new();
     let mut last = BTreeMap::new();
     let (mut first_of_all, mut last_of_all) = (u64::MAX, 0);
     for (place, record) in records.enumerate() {
         let sample = JitterdebuggerSample::read(record);
-        let sample = sample.ok_or_else(|| {
-            Malformed::at(1, format!("what stands at byte {} is no sample", place * size))
-        })?;
-        if last.insert(sample.thread, sample.at).is_some_and(|before| before >= sample.at) {
-            let Malformed { why, .. } = second_run(1);
-            return Err(Malformed::at(1, format!("byte {}: {why}", place * size)));
-        }
+        let sample =
+            sample.ok_or_else(|| format!("what stands at byte {} is no sample", place * size))?;
+        let before = last.insert(sample.thread, sample.at);
+        refuse_second_run(before.is_some_and(|before| before >= sample.at))
+            .map_err(|defect| format!("byte {}: {}", place * size, defect.why))?;
         (first_of_all, last_of_all) = (first_of_all.min(sample.at), last_of_all.max(sample.at));
         values.entry(sample.thread).or_default().push(sample.value);
     }

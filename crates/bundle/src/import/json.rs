@@ -2,9 +2,9 @@
 //! `write_stats`).
 
 use super::cmdline::{self, CommandLineOptions};
-use super::numbers::thousandths;
 use super::oslat::{CommonProperties, OslatThread};
-use super::recorded::{self, ImportedFile, MAX_COUNT, MAX_LATENCY, Thread};
+use super::recorded::{ImportedFile, Thread};
+use super::scan::{MAX_COUNT, MAX_LATENCY, check_bin, check_bound, read_thousandths};
 use super::{Malformed, Tool, tool};
 use jiff::Timestamp;
 use jiff::fmt::rfc2822;
@@ -96,18 +96,14 @@ impl<'de> Deserialize<'de> for ImportedBins {
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<ImportedBins, A::Error> {
                 let mut bins: Vec<(u64, u64)> = Vec::new();
                 while let Some((key, count)) = map.next_entry::<Cow<str>, u64>()? {
-                    let wrong = |why: String| A::Error::custom(format!("{key:?} {why}"));
+                    let wrong = |why: &str| A::Error::custom(format!("{key:?} {why}"));
                     let latency =
-                        thousandths(&key).ok_or_else(|| wrong("is not a latency".into()))?;
-                    let bounded = recorded::bin(latency / 1_000, 0).and(recorded::bounded(
-                        count,
-                        MAX_COUNT,
-                        "the count",
-                        0,
-                    ));
-                    bounded.map_err(|malformed| A::Error::custom(malformed.why))?;
+                        read_thousandths(&key).ok_or_else(|| wrong("is not a latency"))?;
+                    check_bin(latency / 1_000)
+                        .and(check_bound(count, MAX_COUNT, "the count"))
+                        .map_err(|malformed| A::Error::custom(malformed.why))?;
                     if bins.last().is_some_and(|(before, _)| *before >= latency) {
-                        return Err(wrong("comes twice or out of order".into()));
+                        return Err(wrong("comes twice or out of order"));
                     }
                     bins.push((latency, count));
                 }
@@ -123,8 +119,7 @@ impl ImportedBins {
     pub fn whole(self) -> Result<Vec<(u64, u64)>, Malformed> {
         let mut bins = self.0;
         if bins.iter().any(|(latency, _)| latency % 1_000 != 0) {
-            let why = "a latency of its histogram is not a whole number";
-            return Err(Malformed::at(0, why));
+            return Err("a latency of its histogram is not a whole number".into());
         }
         bins.iter_mut().for_each(|(latency, _)| *latency /= 1_000);
         bins.retain(|(_, count)| *count > 0);
@@ -154,10 +149,7 @@ pub fn read<T: DeserializeOwned>(text: &str) -> Result<T, Malformed> {
 pub fn parse(text: &str, from: Option<Tool>) -> Result<ImportedFile, Malformed> {
     let document: ImportedDocument = read(text)?;
     if document.file_version != 1 {
-        return Err(Malformed::at(
-            1,
-            format!("its file_version is {}; known is 1", document.file_version),
-        ));
+        return Err(format!("its file_version is {}; known is 1", document.file_version).into());
     }
     let tool = document.tool(from)?;
     document.recorded(text, tool)
@@ -215,28 +207,20 @@ impl ImportedDocument {
         let program = cmdline::program(&self.cmdline);
         // Exports of punctual have the layout of cyclictest, and some users rename the program.
         match (Tool::from_name(program), from) {
-            (Some(named), Some(from)) if named != from => Err(Malformed::at(
-                1,
-                format!("its command line is one of {program}, not of {}", from.name()),
-            )),
+            (Some(named), Some(from)) if named != from => {
+                let from = from.name();
+                Err(format!("its command line is one of {program}, not of {from}").into())
+            }
             (Some(named), _) => Ok(named),
             (None, Some(from)) => Ok(from),
             (None, None) if program.is_empty() || program == "punctual" => Ok(Tool::Cyclictest),
-            (None, None) if self.thread.is_none() => {
-                let known = tool::all_names();
-                Err(Malformed::at(
-                    1,
-                    format!("{program:?} keeps no latencies of threads; known tools are {known}"),
-                ))
-            }
             (None, None) => {
                 let known = tool::all_names();
-                Err(Malformed::at(
-                    1,
-                    format!(
-                        "{program:?} is not a known tool ({known}); --from names what wrote it"
-                    ),
-                ))
+                let why = match self.thread {
+                    None => format!("keeps no latencies of threads; known tools are {known}"),
+                    Some(_) => format!("is not a known tool ({known}); --from names what wrote it"),
+                };
+                Err(format!("{program:?} {why}").into())
             }
         }
     }
@@ -264,7 +248,7 @@ impl ImportedDocument {
         into.failed = Some(self.return_code).filter(|code| *code != 0);
         into.clock = options.clock.unwrap_or_default();
         into.unit = if self.resolution_in_ns == 0 { Nanos::MICRO } else { Nanos(1) };
-        let threads = self.thread.ok_or_else(|| Malformed::at(1, "there is no `thread` in it"))?.0;
+        let threads = self.thread.ok_or("there is no `thread` in it")?.0;
         let mut gaps = Vec::new();
         for (key, thread) in threads {
             let place = |wrong: Malformed| Malformed {
@@ -272,13 +256,11 @@ impl ImportedDocument {
                 why: format!("thread {}: {}", key.escape_debug(), wrong.why),
             };
             let index = key.parse().ok().filter(|index| *index < MAX_CPUS);
-            let index = index.ok_or_else(|| place(Malformed::at(0, "it has no index")))?;
+            let index = index.ok_or_else(|| place("it has no index".into()))?;
             let next = into.threads.last().map_or(0, |before| before.index + 1).max(gaps.len());
             if index < next {
-                return Err(Malformed::at(
-                    line_of(text, &key),
-                    format!("thread {key} comes twice or out of order"),
-                ));
+                let why = format!("thread {key} comes twice or out of order");
+                return Err(Malformed::at(line_of(text, &key), why));
             }
             match tool {
                 Tool::Oslat => gaps.push(thread.gaps(&options).map_err(place)?),
@@ -311,8 +293,8 @@ fn valid_cpu(cpu: Option<i64>) -> Option<u32> {
     cpu.and_then(|cpu| u32::try_from(cpu).ok()).filter(|cpu| (*cpu as usize) < MAX_CPUS)
 }
 
-fn absent(what: &str) -> Malformed {
-    Malformed::at(0, format!("it has no `{what}`"))
+fn absent(what: &str) -> String {
+    format!("it has no `{what}`")
 }
 
 impl ImportedFigures {
@@ -323,14 +305,14 @@ impl ImportedFigures {
         }
         let whole = |value: Option<i64>, key: &str, what: &str| {
             let value = u64::try_from(value.ok_or_else(|| absent(key))?);
-            let value = value.map_err(|_| Malformed::at(0, format!("{what} is negative")))?;
-            recorded::bounded(value, MAX_LATENCY, what, 0)
+            let value = value.map_err(|_| format!("{what} is negative"))?;
+            check_bound(value, MAX_LATENCY, what)
         };
         let (min, max) =
             (whole(self.min, "min", "the minimum")?, whole(self.max, "max", "the maximum")?);
         let mean = self.avg.ok_or_else(|| absent("avg"))?;
         if !(0.0..=MAX_LATENCY as f64).contains(&mean) {
-            return Err(Malformed::at(0, "its mean is implausible"));
+            return Err("its mean is implausible".into());
         }
         Ok((min, mean, max))
     }
@@ -340,19 +322,13 @@ impl ImportedFigures {
 impl ThreadDocument {
     /// A thread of cyclictest or cyclicdeadline.
     fn thread(self, index: usize, options: &CommandLineOptions) -> Result<Thread, Malformed> {
-        let wrong = |why: String| Malformed::at(0, why);
         let bins = self.histogram.whole()?;
-        let cycles = recorded::bounded(
-            self.cycles.ok_or_else(|| absent("cycles"))?,
-            MAX_COUNT,
-            "the count of cycles",
-            0,
-        )?;
+        let cycles = self.cycles.ok_or_else(|| absent("cycles"))?;
+        check_bound(cycles, MAX_COUNT, "the count of cycles")?;
         let inside: u64 = bins.iter().map(|(_, n)| n).sum();
         let beyond = cycles.checked_sub(inside);
-        let beyond = beyond.ok_or_else(|| {
-            wrong(format!("{inside} cycles in its histogram, but only {cycles} in all"))
-        })?;
+        let beyond = beyond
+            .ok_or_else(|| format!("{inside} cycles in its histogram, but only {cycles} in all"))?;
         // Without a histogram option there are no bins; with one, cycles in no bin lay beyond.
         let (overflows, undistributed) =
             if inside > 0 || options.range.is_some() { (beyond, 0) } else { (0, beyond) };

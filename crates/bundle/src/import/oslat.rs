@@ -5,11 +5,15 @@
 //! they are truncated to whole units (src/oslat/oslat.c of both). The figures kept are lower edges,
 //! as everywhere.
 
-use super::numbers::{common_divisor, number, second_run, thousandths};
-use super::recorded::{self, ImportedFile, MAX_COUNT, MAX_LATENCY, Thread};
+use super::recorded::{ImportedFile, Thread};
+use super::scan::{
+    MAX_COUNT, MAX_LATENCY, check_bin, check_bound, clip_text, common_divisor, read_cpu,
+    read_number, read_priority, read_thousandths, refuse_second_run, scan_lines,
+};
 use super::{Malformed, TextReader, Tool};
 use punctual_core::Nanos;
 use punctual_core::cpuset::MAX_CPUS;
+use std::mem::replace;
 
 pub(super) const READER: TextReader = TextReader {
     what: "text of oslat",
@@ -73,10 +77,7 @@ impl CommonProperties {
         let mut bins = Vec::new();
         for (edge, count) in &stated.bins {
             let lower = edge.saturating_sub(self.width) / unit;
-            bins.push((
-                recorded::bin(lower, 1)?,
-                recorded::bounded(*count, MAX_COUNT, "the count", 1)?,
-            ));
+            bins.push((check_bin(lower)?, check_bound(*count, MAX_COUNT, "the count")?));
         }
         let range = bins.last().map(|(lower, _)| lower * unit / self.width);
         // Gaps longer than the last bin's upper edge are counted in it.
@@ -108,80 +109,57 @@ fn recognize(text: &str) -> bool {
 fn parse(text: &str) -> Result<ImportedFile, Malformed> {
     let mut common = CommonProperties::default();
     let mut threads: Vec<OslatThread> = Vec::new();
-    let (mut edges, mut stated, mut lines) = (Vec::new(), 0, 0);
-    let mut duration = None;
-    for (k, line) in text.lines().enumerate() {
-        lines = k + 1;
+    let (mut edges, mut stated, mut duration) = (Vec::new(), 0, None);
+    let lines = scan_lines(text, |line| {
         let line = line.trim_start();
-        if let Some(version) = line.strip_prefix("oslat V ")
-            && !std::mem::replace(&mut common.version, version.trim().to_owned()).is_empty()
-        {
-            return Err(second_run(lines));
+        if let Some(version) = line.strip_prefix("oslat V ") {
+            let before = replace(&mut common.version, version.trim().to_owned());
+            refuse_second_run(!before.is_empty())?;
         }
         if let Some(priority) = line.strip_prefix("Thread priority:") {
             let fifo = priority.trim().strip_prefix("SCHED_FIFO:");
-            common.priority =
-                fifo.map_or(Some(0), |priority| priority.parse().ok().filter(|p| *p <= 99));
+            common.priority = fifo.map_or(Some(0), read_priority);
         }
-        let Some((name, rest)) = line.split_once(":\t") else { continue };
+        let Some((name, rest)) = line.split_once(":\t") else { return Ok(()) };
         let rest = rest.split(" (").next().unwrap_or(rest);
         let words: Vec<&str> = rest.split_ascii_whitespace().collect();
         let name = name.trim();
-        let place = |what: &str| {
-            Malformed::at(
-                lines,
-                format!("{} numbers of {what} for {} threads", words.len(), threads.len()),
-            )
+        let check_number = |what: &str, threads: usize| match words.len() == threads {
+            true => Ok(()),
+            false => Err(format!("{} numbers of {what} for {threads} threads", words.len())),
         };
         if name == "Core" {
-            if !threads.is_empty() {
-                return Err(second_run(lines));
-            }
+            refuse_second_run(!threads.is_empty())?;
             if words.is_empty() || words.len() > MAX_CPUS {
-                return Err(Malformed::at(
-                    lines,
-                    "the threads of this file are not one list of CPUs",
-                ));
+                return Err("the threads of this file are not one list of CPUs".into());
             }
-            let cpu = |word: &&str| word.parse().ok().filter(|cpu| (*cpu as usize) < MAX_CPUS);
-            threads = words
-                .iter()
-                .map(|word| OslatThread { cpu: cpu(word), ..OslatThread::default() })
-                .collect();
-        } else if let Some(edge) = name.strip_suffix(" (us)").and_then(thousandths) {
-            if words.len() != threads.len() {
-                return Err(place("a bin"));
-            }
+            let thread =
+                |word: &&str| OslatThread { cpu: read_cpu(word), ..OslatThread::default() };
+            threads = words.iter().map(thread).collect();
+        } else if let Some(edge) = name.strip_suffix(" (us)").and_then(read_thousandths) {
+            check_number("a bin", threads.len())?;
             if edges.last().is_some_and(|before| *before >= edge) {
-                return Err(Malformed::at(
-                    lines,
-                    format!("the bin {name} comes twice or out of order"),
-                ));
+                return Err(format!("the bin {name} comes twice or out of order").into());
             }
             edges.push(edge);
             for (thread, word) in threads.iter_mut().zip(&words) {
-                thread.bins.push((edge, number(word, lines)?));
+                thread.bins.push((edge, read_number(word)?));
             }
         } else if ["Minimum", "Average", "Maximum"].contains(&name) {
-            if words.len() != threads.len() {
-                return Err(place(name));
-            }
+            check_number(name, threads.len())?;
             for (thread, word) in threads.iter_mut().zip(&words) {
-                set(thread, name, word).map_err(|why| Malformed::at(lines, why))?;
+                set(thread, name, word)?;
             }
             stated += 1;
         } else if name == "Duration" {
-            duration = words
-                .first()
-                .and_then(|word| thousandths(word))
-                .map(|ms| Nanos(ms as i64 * 1_000_000));
+            let ms = words.first().and_then(|word| read_thousandths(word));
+            duration = ms.map(|ms| Nanos(ms as i64 * 1_000_000));
         }
-    }
+        Ok(())
+    })?;
     if stated < 3 || threads.is_empty() {
-        return Err(Malformed::at(
-            lines.max(1),
-            "oslat printed no figures: it was stopped (-T does that) or cut off",
-        ));
+        let why = "oslat printed no figures: it was stopped (-T does that) or cut off";
+        return Err(Malformed::at(lines, why));
     }
     common.width = edges.windows(2).fold(0, |width, pair| common_divisor(width, pair[1] - pair[0]));
     if common.width == 0 {
@@ -205,10 +183,8 @@ fn set(thread: &mut OslatThread, name: &str, word: &str) -> Result<(), String> {
             if mean.is_finite() { mean.clamp(0.0, MAX_LATENCY as f64) * 1_000.0 } else { 0.0 };
         return Ok(());
     }
-    let ns = thousandths(word).filter(|ns| *ns <= MAX_LATENCY * 1_000);
-    let ns = ns.ok_or_else(|| {
-        format!("{:?} is not a time in us", word.chars().take(40).collect::<String>())
-    })?;
+    let ns = read_thousandths(word).filter(|ns| *ns <= MAX_LATENCY * 1_000);
+    let ns = ns.ok_or_else(|| format!("{:?} is not a time in us", clip_text(word, 40)))?;
     match name {
         "Minimum" => thread.min = ns,
         _ => thread.max = ns,

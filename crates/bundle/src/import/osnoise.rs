@@ -6,11 +6,13 @@
 //! <idle>-0   [000] d.h1    54.029328: #1     context    irq timer_latency       932 ns
 //! ```
 
-use super::numbers::{decimal, number};
-use super::recorded::{ImportedFile, MAX_COUNT, MAX_LATENCY, Thread, UNKNOWN_MIN, bounded};
+use super::recorded::{ImportedFile, Thread, UNKNOWN_MIN, make_table};
+use super::scan::{
+    MAX_COUNT, MAX_LATENCY, check_bound, read_bounded, read_count, read_cpu, read_decimal,
+    read_number, scan_lines,
+};
 use super::{Malformed, TextReader, Tool, hwlatdetect};
-use punctual_core::cpuset::MAX_CPUS;
-use punctual_core::notes::{Cell, Column, Table};
+use punctual_core::notes::Cell;
 use punctual_core::{Finding, Nanos, Severity};
 use std::collections::BTreeMap;
 
@@ -42,33 +44,33 @@ pub struct OsnoiseRow {
 impl OsnoiseRow {
     /// Reads the columns after CPU and periods in a row of rtla: runtime, noise, share, the two
     /// maxima, and counts.
-    pub fn read(rest: &str, at: usize) -> Result<OsnoiseRow, Malformed> {
+    pub fn read(rest: &str) -> Result<OsnoiseRow, Malformed> {
         let words: Vec<&str> = rest.split_ascii_whitespace().collect();
         let [runtime, noise, share, noises, single, counts @ ..] = words.as_slice() else {
-            return Err(Malformed::at(at, "a row with too few figures"));
+            return Err("a row with too few figures".into());
         };
-        let mut row = OsnoiseRow::with_counts(counts, at)?;
-        decimal(share, at)?;
-        row.runtime = bounded(number(runtime, at)?, MAX_COUNT, "the runtime", at)?;
-        row.noise = bounded(number(noise, at)?, MAX_COUNT, "the noise", at)?;
-        row.max_noise = bounded(number(noises, at)?, MAX_LATENCY, "the noise", at)?;
-        row.max_single = bounded(number(single, at)?, MAX_LATENCY, "the noise", at)?;
+        let mut row = OsnoiseRow::with_counts(counts)?;
+        read_decimal(share)?;
+        row.runtime = read_bounded(runtime, MAX_COUNT, "the runtime")?;
+        row.noise = read_bounded(noise, MAX_COUNT, "the noise")?;
+        row.max_noise = read_bounded(noises, MAX_LATENCY, "the noise")?;
+        row.max_single = read_bounded(single, MAX_LATENCY, "the noise")?;
         Ok(row)
     }
 
     /// A period as printed by the kernel: it has no maximum over several periods.
-    fn of_period(rest: &str, at: usize) -> Result<OsnoiseRow, Malformed> {
+    fn of_period(rest: &str) -> Result<OsnoiseRow, Malformed> {
         let mut words: Vec<&str> = rest.split_ascii_whitespace().collect();
         if let Some(noise) = words.get(1).copied() {
             words.insert(3.min(words.len()), noise);
         }
-        OsnoiseRow::read(&words.join(" "), at).map(|row| OsnoiseRow { periods: 1, ..row })
+        OsnoiseRow::read(&words.join(" ")).map(|row| OsnoiseRow { periods: 1, ..row })
     }
 
-    fn with_counts(words: &[&str], at: usize) -> Result<OsnoiseRow, Malformed> {
+    fn with_counts(words: &[&str]) -> Result<OsnoiseRow, Malformed> {
         let mut row = OsnoiseRow::default();
         for (count, word) in row.counts.iter_mut().zip(words) {
-            *count = Some(bounded(number(word, at)?, MAX_COUNT, "the count", at)?);
+            *count = Some(read_count(word)?);
         }
         Ok(row)
     }
@@ -159,12 +161,9 @@ fn tabulate(rows: &BTreeMap<u32, OsnoiseRow>, into: &mut ImportedFile) {
         ("softirqs", "count"),
         ("threads", "count"),
     ];
-    into.notes.tables.push(Table {
-        name: "osnoise".into(),
-        title: "noise of each CPU, and its interferences".into(),
-        columns: columns.into_iter().map(|(name, unit)| Column::new(name, unit)).collect(),
-        rows: rows.iter().map(|(cpu, row)| row.cells(*cpu)).collect(),
-    });
+    let cells = rows.iter().map(|(cpu, row)| row.cells(*cpu)).collect();
+    let title = "noise of each CPU, and its interferences";
+    into.notes.tables.push(make_table("osnoise", title, &columns, cells));
     into.findings.extend(rows.iter().filter_map(|(cpu, row)| row.tick(*cpu)));
 }
 
@@ -179,12 +178,12 @@ enum OsnoiseLine {
 /// comments are rows of it.
 pub fn tracer(text: &str) -> Option<Tool> {
     let mut tool = None;
-    for (at, line) in text.lines().take(LOOKED_AT).enumerate() {
+    for line in text.lines().take(LOOKED_AT) {
         let line = line.trim();
         if line.is_empty() || line.starts_with('#') || line.starts_with("=>") {
             continue;
         }
-        let own = match row(line, at) {
+        let own = match row(line) {
             Some(Ok((_, OsnoiseLine::Period(_)))) => Tool::Osnoise,
             Some(Ok((_, OsnoiseLine::Latency(..)))) => Tool::Timerlat,
             // A line truncated by the read limit decides nothing.
@@ -201,10 +200,10 @@ pub fn tracer(text: &str) -> Option<Tool> {
 }
 
 /// CPU and content of a row; `None` for another line.
-fn row(line: &str, at: usize) -> Option<Result<(u32, OsnoiseLine), Malformed>> {
+fn row(line: &str) -> Option<Result<(u32, OsnoiseLine), Malformed>> {
     let (head, rest) = line.rsplit_once(": ")?;
     let (_, after) = head.rsplit_once('[')?;
-    let cpu = after.split_once(']')?.0.parse().ok().filter(|cpu| (*cpu as usize) < MAX_CPUS)?;
+    let cpu = read_cpu(after.split_once(']')?.0)?;
     if let Some((_, latency)) = rest.split_once(" timer_latency ") {
         let words: Vec<&str> = rest.split_ascii_whitespace().collect();
         let part = match words.get(1..3)? {
@@ -214,11 +213,11 @@ fn row(line: &str, at: usize) -> Option<Result<(u32, OsnoiseLine), Malformed>> {
             _ => return None,
         };
         let ns = latency.trim().strip_suffix("ns").unwrap_or(latency);
-        return Some(number(ns.trim(), at).map(|ns| (cpu, OsnoiseLine::Latency(part, ns))));
+        return Some(read_number(ns.trim()).map(|ns| (cpu, OsnoiseLine::Latency(part, ns))));
     }
     let is_period = rest.split_ascii_whitespace().count() == 9
         && rest.bytes().all(|c| c.is_ascii_digit() || b" \t.,".contains(&c));
-    is_period.then(|| OsnoiseRow::of_period(rest, at).map(|row| (cpu, OsnoiseLine::Period(row))))
+    is_period.then(|| OsnoiseRow::of_period(rest).map(|row| (cpu, OsnoiseLine::Period(row))))
 }
 
 /// Reads the kernel's table.
@@ -230,16 +229,15 @@ fn parse(text: &str, tool: Tool) -> Result<ImportedFile, Malformed> {
     let mut into = ImportedFile::of(tool, source);
     let mut rows: BTreeMap<u32, OsnoiseRow> = BTreeMap::new();
     let mut values: BTreeMap<(u32, &str), Vec<u64>> = BTreeMap::new();
-    for (k, line) in text.lines().enumerate() {
-        let at = k + 1;
+    scan_lines(text, |line| {
         let line = line.trim();
-        let Some((cpu, of)) = row(line, at).filter(|_| !line.starts_with('#')).transpose()? else {
-            continue;
+        let Some((cpu, of)) = row(line).filter(|_| !line.starts_with('#')).transpose()? else {
+            return Ok(());
         };
         let mut add = |part, value| values.entry((cpu, part)).or_default().push(value);
         match of {
             OsnoiseLine::Latency(part, ns) => {
-                add(part, bounded(ns, MAX_LATENCY * 1_000, "the latency", at)?);
+                add(part, check_bound(ns, MAX_LATENCY * 1_000, "the latency")?);
             }
             OsnoiseLine::Period(row) => {
                 add("/noise", row.noise);
@@ -247,7 +245,8 @@ fn parse(text: &str, tool: Tool) -> Result<ImportedFile, Malformed> {
                 rows.entry(cpu).and_modify(|before| before.add(&row)).or_insert(row);
             }
         }
-    }
+        Ok(())
+    })?;
     if tool == Tool::Timerlat {
         into.unit = Nanos(1);
     }

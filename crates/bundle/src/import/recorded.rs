@@ -4,14 +4,11 @@ use super::Malformed;
 use super::Tool;
 use crate::answer::Delays;
 use crate::state::MAX_BINS;
+use punctual_core::notes::{Cell, Column, Table};
 use punctual_core::series::record_hdr;
 use punctual_core::{Clock, Finding, Losses, Nanos, Notes, SeriesData, SeriesShape, Severity};
 use std::collections::BTreeMap;
 
-/// The largest plausible latency, in the tool's unit: 1000 s in µs.
-pub const MAX_LATENCY: u64 = 1_000_000_000;
-/// The largest plausible count: 30 years at 1 kHz. The sum over all bins still fits in 64 bits.
-pub(crate) const MAX_COUNT: u64 = 1_000_000_000_000;
 /// The maximum number of bins per thread.
 pub const BINS: u64 = MAX_BINS as u64;
 /// The maximum number of bins of all threads: 512 MiB.
@@ -138,13 +135,11 @@ impl ImportedFile {
     pub(crate) fn check_size(&self) -> Result<(), Malformed> {
         let cells: u64 = self.threads.iter().map(|thread| thread.bins_kept(self.step)).sum();
         if self.threads.is_empty() {
-            return Err(Malformed::at(1, "there is no thread in it"));
+            return Err("there is no thread in it".into());
         }
         if cells > MAX_CELLS as u64 {
-            return Err(Malformed::at(
-                1,
-                format!("histograms of {cells} bins in all are more than fit ({MAX_CELLS})"),
-            ));
+            let why = format!("histograms of {cells} bins in all are more than fit ({MAX_CELLS})");
+            return Err(why.into());
         }
         Ok(())
     }
@@ -193,7 +188,8 @@ impl Thread {
         self.mean = sum / self.inside().max(1) as f64;
     }
 
-    fn inside(&self) -> u64 {
+    /// Cycles in bins, or known one by one.
+    pub fn inside(&self) -> u64 {
         self.bins.iter().chain(&self.beyond).map(|(_, n)| n).sum()
     }
 
@@ -370,6 +366,27 @@ impl Thread {
     }
 }
 
+/// A finding about the whole file.
+pub(crate) fn note(id: &'static str, message: impl Into<String>) -> Finding {
+    Finding::new(id, Severity::Note, "", message)
+}
+
+/// The same, of what may make its figures wrong.
+pub(crate) fn warning(id: &'static str, message: impl Into<String>) -> Finding {
+    Finding::new(id, Severity::Warning, "", message)
+}
+
+/// A table of these columns, each a name and a unit.
+pub(crate) fn make_table(
+    name: &str,
+    title: &str,
+    columns: &[(&str, &str)],
+    rows: Vec<Vec<Cell>>,
+) -> Table {
+    let columns = columns.iter().map(|(name, unit)| Column::new(name, unit)).collect();
+    Table { name: name.into(), title: title.into(), columns, rows }
+}
+
 /// The share in percent, truncated to as many decimals as distinguish it from 100: `99.9`,
 /// `99.9999997`.
 fn share_below(some: u64, all: u64) -> String {
@@ -382,22 +399,6 @@ fn share_below(some: u64, all: u64) -> String {
     let scale = 10u128.pow(decimals);
     let share = some * 100 * scale / all;
     format!("{}.{:0width$}", share / scale, share % scale, width = decimals as usize)
-}
-
-/// Checks a number of the file against its bound.
-pub fn bounded(number: u64, bound: u64, what: &str, line: usize) -> Result<u64, Malformed> {
-    if number > bound {
-        return Err(Malformed::at(
-            line,
-            format!("{what} {number} is implausible (more than {bound})"),
-        ));
-    }
-    Ok(number)
-}
-
-/// The lower edge of a bin.
-pub fn bin(number: u64, line: usize) -> Result<u64, Malformed> {
-    bounded(number, MAX_BINS as u64 - 1, "the latency", line)
 }
 
 #[cfg(test)]

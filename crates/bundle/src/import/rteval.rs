@@ -5,11 +5,13 @@
 //! <core id="0" priority="95"><statistics><samples>3971</samples><minimum unit="us">4</minimum>
 //! ```
 
-use super::numbers::{decimal, microseconds, number, second_run};
-use super::recorded::{ImportedFile, MAX_COUNT, MAX_LATENCY, Thread, bin, bounded};
+use super::recorded::{ImportedFile, Thread, warning};
 use super::rtla::{Analyses, RtlaStop};
+use super::scan::{
+    MAX_LATENCY, add_bin, check_bin, clip_text, read_count, read_cpu, read_decimal,
+    read_microseconds, read_number, read_priority, refuse_second_run, scan_lines,
+};
 use super::{Malformed, TextReader, Tool};
-use punctual_core::cpuset::MAX_CPUS;
 use punctual_core::{Finding, Nanos, Severity};
 
 pub(super) const READER: TextReader = TextReader {
@@ -46,7 +48,8 @@ fn parse(text: &str, layout: RtevalLayout) -> Result<ImportedFile, Malformed> {
         RtevalLayout::Xml => "summary.xml of rteval",
         RtevalLayout::Text => "report of rteval",
     };
-    report.recorded(lines.max(1), ImportedFile::of(Tool::Rteval, source))
+    let recorded = report.recorded(ImportedFile::of(Tool::Rteval, source));
+    recorded.map_err(|defect| defect.or_at(lines))
 }
 
 #[derive(Default)]
@@ -76,23 +79,25 @@ impl RtevalReport {
             // Text before the first tag has no tag.
             let Some((tag, content)) = part.split_once('>').filter(|_| k > 0) else { continue };
             let (name, attributes) = tag.split_once(char::is_whitespace).unwrap_or((tag, ""));
-            self.tag(at, name.trim_end_matches('/'), attributes, content.trim())?;
+            let bare = name.trim_end_matches('/');
+            let read = self.tag(bare, attributes, content.trim());
+            read.map_err(|defect| defect.or_at(at))?;
             if tag.ends_with('/') {
-                self.tag(at, &format!("/{}", name.trim_end_matches('/')), "", "")?;
+                self.tag(&format!("/{bare}"), "", "").map_err(|defect| defect.or_at(at))?;
             }
         }
         Ok(line)
     }
 
-    fn tag(&mut self, at: usize, name: &str, rest: &str, content: &str) -> Result<(), Malformed> {
+    fn tag(&mut self, name: &str, rest: &str, content: &str) -> Result<(), Malformed> {
         match name {
-            "cyclictest" | "timerlat" => self.begin(at, name, attribute(rest, "command_line"))?,
+            "cyclictest" | "timerlat" => self.begin(name, attribute(rest, "command_line"))?,
             "core" => {
                 let priority = attribute(rest, "priority");
-                self.core(at, &attribute(rest, "id"), &priority)?;
+                self.core(&attribute(rest, "id"), &priority)?;
             }
             "/core" => self.in_core = false,
-            "breaktrace" => self.stopped = microseconds(&attribute(rest, "measured_latency")),
+            "breaktrace" => self.stopped = read_microseconds(&attribute(rest, "measured_latency")),
             "stoptrace_report" => {
                 let cpu = attribute(rest, "CPU");
                 self.analyses.line(&format!("## CPU {cpu} hit stop tracing"));
@@ -100,19 +105,16 @@ impl RtevalReport {
             }
             "/stoptrace_report" => self.in_analysis = false,
             "bucket" if self.in_core => {
-                let lower = bin(number(&attribute(rest, "index"), at)?, at)?;
-                let count = number(&attribute(rest, "value"), at)?;
-                let count = bounded(count, MAX_COUNT, "the count", at)?;
+                let lower = check_bin(read_number(&attribute(rest, "index"))?)?;
+                let count = read_count(&attribute(rest, "value"))?;
                 let Some(core) = self.cores.last_mut() else { return Ok(()) };
                 if core.bins.last().is_some_and(|(before, _)| *before >= lower) {
-                    return Err(Malformed::at(at, format!("the bin {lower} is out of order")));
+                    return Err(format!("the bin {lower} is out of order").into());
                 }
-                if count > 0 {
-                    core.bins.push((lower, count));
-                }
+                add_bin(&mut core.bins, lower, count)?;
             }
             "samples" | "minimum" | "mean" | "maximum" if self.in_core => {
-                self.figure(at, name, content)?;
+                self.figure(name, content)?;
             }
             _ if self.in_analysis => self.analysed(name, content),
             _ => {}
@@ -124,7 +126,7 @@ impl RtevalReport {
     fn analysed(&mut self, name: &str, content: &str) {
         let total = if self.part == "Thread latency" { " (100%)" } else { "" };
         let line = match name {
-            "name" => return self.who = content.chars().take(40).collect(),
+            "name" => return self.who = clip_text(content, 40),
             "latency" if self.part.starts_with(char::is_lowercase) => {
                 format!("{} {content} us", self.who)
             }
@@ -142,71 +144,64 @@ impl RtevalReport {
     }
 
     fn text(&mut self, text: &str) -> Result<usize, Malformed> {
-        let mut lines = 0;
-        for (k, line) in text.lines().enumerate() {
-            lines = k + 1;
+        scan_lines(text, |line| {
             let line = line.trim();
             if self.analyses.line(line) {
-                continue;
+                return Ok(());
             }
             if let Some(command) = line.strip_prefix("Command:") {
                 let command = command.trim();
                 let is_rtla = command.starts_with("rtla");
                 let test = if is_rtla { "timerlat" } else { "cyclictest" };
-                self.begin(lines, test, command.chars().take(1_000).collect())?;
+                self.begin(test, clip_text(command, 1_000))?;
             } else if let Some(rest) = line.strip_prefix("CPU core ") {
                 let (id, priority) = rest.split_once("Priority:").unwrap_or((rest, ""));
-                self.core(lines, id.trim(), priority.trim())?;
+                self.core(id.trim(), priority.trim())?;
             } else if let Some(rest) = line.strip_prefix("Measured latency when stopping was ") {
-                self.stopped = microseconds(rest.trim_end_matches("us.").trim());
+                self.stopped = read_microseconds(rest.trim_end_matches("us.").trim());
             } else if let Some((name, value)) = line.split_once(':').filter(|_| self.in_core) {
                 let name = match name {
                     "Samples" => "samples",
                     "Mean" => "mean",
                     "Min" => "minimum",
                     "Max" => "maximum",
-                    _ => continue,
+                    _ => return Ok(()),
                 };
-                self.figure(lines, name, value.trim().trim_end_matches("us"))?;
+                self.figure(name, value.trim().trim_end_matches("us"))?;
             }
-        }
-        Ok(lines)
+            Ok(())
+        })
     }
 
-    fn begin(&mut self, at: usize, test: &str, command: String) -> Result<(), Malformed> {
-        if self.test.replace(test.to_owned()).is_some() {
-            return Err(second_run(at));
-        }
+    fn begin(&mut self, test: &str, command: String) -> Result<(), Malformed> {
+        refuse_second_run(self.test.replace(test.to_owned()).is_some())?;
         self.command = command;
         Ok(())
     }
 
-    fn core(&mut self, at: usize, id: &str, priority: &str) -> Result<(), Malformed> {
-        let cpu: Option<u32> = id.parse().ok().filter(|cpu| (*cpu as usize) < MAX_CPUS);
-        let cpu = cpu.ok_or_else(|| Malformed::at(at, "a core without a number"))?;
-        if self.cores.iter().any(|core| core.cpu == Some(cpu)) {
-            return Err(second_run(at));
-        }
+    fn core(&mut self, id: &str, priority: &str) -> Result<(), Malformed> {
+        let cpu = read_cpu(id).ok_or("a core without a number")?;
+        refuse_second_run(self.cores.iter().any(|core| core.cpu == Some(cpu)))?;
         self.in_core = true;
         self.cores.push(Thread {
             index: self.cores.len(),
             cpu: Some(cpu),
             name: Some(format!("CPU {cpu}")),
-            priority: priority.parse().ok().filter(|priority| *priority <= 99),
+            priority: read_priority(priority),
             ..Thread::default()
         });
         Ok(())
     }
 
-    fn figure(&mut self, at: usize, name: &str, value: &str) -> Result<(), Malformed> {
+    fn figure(&mut self, name: &str, value: &str) -> Result<(), Malformed> {
         let Some(core) = self.cores.last_mut() else { return Ok(()) };
         if name == "samples" {
-            core.undistributed = bounded(number(value, at)?, MAX_COUNT, "the count", at)?;
+            core.undistributed = read_count(value)?;
             return Ok(());
         }
-        let value = decimal(value, at)?;
+        let value = read_decimal(value)?;
         if value > MAX_LATENCY as f64 {
-            return Err(Malformed::at(at, format!("{name} {value} is implausible")));
+            return Err(format!("{name} {value} is implausible").into());
         }
         match name {
             "minimum" => core.min = value as u64,
@@ -216,21 +211,19 @@ impl RtevalReport {
         Ok(())
     }
 
-    fn recorded(mut self, lines: usize, mut into: ImportedFile) -> Result<ImportedFile, Malformed> {
+    fn recorded(mut self, mut into: ImportedFile) -> Result<ImportedFile, Malformed> {
         self.cores.retain(|core| core.cycles() > 0);
         if self.cores.is_empty() {
-            return Err(Malformed::at(
-                lines,
-                "it has no figures of a core: rteval leaves them out where a latency exceeded its \
-                 histogram; import what cyclictest or rtla printed",
-            ));
+            let why = "it has no figures of a core: rteval leaves them out where a latency \
+                       exceeded its histogram; import what cyclictest or rtla printed";
+            return Err(why.into());
         }
         for core in &mut self.cores {
-            let inside: u64 = core.bins.iter().map(|(_, n)| n).sum();
+            let inside = core.inside();
             let Some(rest) = core.undistributed.checked_sub(inside) else {
                 let (name, all) = (core.name(), core.undistributed);
                 let why = format!("{name} has {inside} in its histogram, but only {all} in all");
-                return Err(Malformed::at(lines, why));
+                return Err(why.into());
             };
             if inside > 0 {
                 (core.undistributed, core.overflows) = (0, rest);
@@ -245,8 +238,7 @@ impl RtevalReport {
             let message = "rteval adds the latencies of interrupts, threads and returns to user \
                            mode of a core: each cycle counts two or three times";
             into.findings.push(
-                Finding::new("kinds-mixed", Severity::Warning, "", message)
-                    .remedy("import what `rtla timerlat hist` prints"),
+                warning("kinds-mixed", message).remedy("import what `rtla timerlat hist` prints"),
             );
         }
         into.threads = std::mem::take(&mut self.cores);
@@ -268,10 +260,8 @@ impl RtevalReport {
         }
         let latency = self.stopped.map_or("not stated".to_owned(), Nanos::readable);
         let message = "a threshold ended the run; rteval does not state on which core";
-        into.findings.push(
-            Finding::new("stopped-by-threshold", Severity::Warning, "", message)
-                .evidence(format!("latency: {latency}")),
-        );
+        into.findings
+            .push(warning("stopped-by-threshold", message).evidence(format!("latency: {latency}")));
     }
 }
 
@@ -302,5 +292,5 @@ fn attribute(tag: &str, name: &str) -> String {
     };
     let value = value[1..].split(quote).next().unwrap_or_default();
     let plain = value.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", "\"");
-    plain.replace("&amp;", "&").chars().take(1_000).collect()
+    clip_text(&plain.replace("&amp;", "&"), 1_000)
 }

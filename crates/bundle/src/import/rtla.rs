@@ -5,9 +5,9 @@ mod analysis;
 mod hist;
 mod top;
 
-use super::numbers::without_cursor_moves;
 use super::osnoise::{OsnoiseRow, put};
-use super::recorded::{ImportedFile, Thread};
+use super::recorded::{ImportedFile, Thread, note, warning};
+use super::scan::{clip_text, scan_lines, without_cursor_moves};
 use super::{Malformed, TextReader, Tool};
 
 pub(super) const READER: TextReader =
@@ -15,7 +15,7 @@ pub(super) const READER: TextReader =
 pub(crate) use analysis::Analyses;
 pub use analysis::RtlaStop;
 use hist::Hist;
-use punctual_core::{Finding, Nanos, Severity};
+use punctual_core::{Finding, Nanos};
 use top::Top;
 
 /// Recognises the tool that printed the text.
@@ -43,18 +43,17 @@ fn tool_of_line(line: &str) -> Option<Tool> {
 /// Reads the text. Its parts are of one run: a table or histogram, then the stop.
 fn parse(text: &str, tool: Tool, nanoseconds: bool) -> Result<ImportedFile, Malformed> {
     let (mut hist, mut top, mut analyses) = (Hist::default(), Top::default(), Analyses::default());
-    let (mut lines, mut missed) = (0, None);
-    for (k, line) in text.lines().enumerate() {
-        lines = k + 1;
+    let mut missed = None;
+    let lines = scan_lines(text, |line| {
         let line = without_cursor_moves(line.trim_end());
         let line = line.trim();
         if line.contains("events missed, results might not be accurate") {
-            missed = Some(line.chars().take(80).collect::<String>());
-        } else if !analyses.line(line) && !top.line(lines, line)? {
-            hist.line(lines, line)?;
+            missed = Some(clip_text(line, 80));
+        } else if !analyses.line(line) && !top.line(line)? {
+            hist.line(line)?;
         }
-    }
-    let lines = lines.max(1);
+        Ok(())
+    })?;
     let name = |hist: bool| match (tool, hist) {
         (Tool::Timerlat, true) => "rtla timerlat hist",
         (Tool::Timerlat, false) => "rtla timerlat top",
@@ -64,9 +63,11 @@ fn parse(text: &str, tool: Tool, nanoseconds: bool) -> Result<ImportedFile, Malf
     let mut into = if top.is_seen() {
         top.recorded(ImportedFile::of(tool, name(false)), nanoseconds)
     } else if hist.is_seen() || analyses.is_empty() {
-        hist.recorded(lines, ImportedFile::of(tool, name(true)), nanoseconds)?
+        let recorded = hist.recorded(ImportedFile::of(tool, name(true)), nanoseconds);
+        recorded.map_err(|defect| defect.or_at(lines))?
     } else {
-        analyses.alone(lines, ImportedFile::of(tool, "rtla timerlat -a"))?
+        let recorded = analyses.alone(ImportedFile::of(tool, "rtla timerlat -a"));
+        recorded.map_err(|defect| defect.or_at(lines))?
     };
     if into.threads.is_empty() {
         // Columns and rows exist only for CPUs with a sample: none had one.
@@ -75,7 +76,7 @@ fn parse(text: &str, tool: Tool, nanoseconds: bool) -> Result<ImportedFile, Malf
     }
     into.findings.extend(missed.map(|line| {
         let message = "rtla lost events: counts, and the largest latency, may be too small";
-        Finding::new("source-lost-events", Severity::Warning, "", message).evidence(line)
+        warning("source-lost-events", message).evidence(line)
     }));
     match analyses.put(&mut into) {
         RtlaStop::Known(series, latency) => into.stopped = Some((series, latency)),
@@ -100,7 +101,7 @@ fn stopped_somewhere(into: &ImportedFile) -> Finding {
     };
     let all: Vec<String> = parts.iter().filter_map(|part| largest(part)).collect();
     let message = "a threshold ended the run; rtla does not state which latency exceeded it";
-    Finding::new("stopped-by-threshold", Severity::Warning, "", message)
+    warning("stopped-by-threshold", message)
         .evidence(format!("largest: {}", all.join(", ")))
         .remedy("let rtla analyse the latency (without --no-aa), and import all that it prints")
 }
@@ -111,8 +112,7 @@ fn nothing_recorded(tool: Tool, duration: Option<Nanos>) -> Finding {
         _ => "no latency was recorded",
     };
     let time = duration.map_or("not stated".to_owned(), Nanos::readable);
-    Finding::new("nothing-recorded", Severity::Note, "", what)
-        .evidence(format!("duration: {time}; the output has no CPU"))
+    note("nothing-recorded", what).evidence(format!("duration: {time}; the output has no CPU"))
 }
 
 /// `  0 00:00:03`: days, hours, minutes, seconds.
@@ -135,6 +135,5 @@ fn series_name(cpu: u32, part: &str) -> String {
 /// A text without titles.
 fn unit_assumed() -> Finding {
     let message = "the text does not state its unit: the figures are taken as µs";
-    Finding::new("unit-assumed", Severity::Warning, "", message)
-        .remedy("pass --nanoseconds if rtla ran with -n")
+    warning("unit-assumed", message).remedy("pass --nanoseconds if rtla ran with -n")
 }

@@ -7,11 +7,11 @@
 //!    38456.720806 [0001]  schbench[28634/28574]               4.917      4.768      1.004
 //! ```
 
-use super::numbers::{microseconds, number};
-use super::recorded::{ImportedFile, MAX_COUNT, Thread, UNKNOWN_MIN, bounded};
+use super::recorded::{ImportedFile, Thread, UNKNOWN_MIN, make_table, note, warning};
+use super::scan::{MAX_COUNT, clip_text, read_bounded, read_microseconds, scan_lines};
 use super::{Malformed, TextReader, Tool};
-use punctual_core::notes::{Cell, Column, Table};
-use punctual_core::{Finding, Nanos, Severity};
+use punctual_core::notes::{Cell, Table};
+use punctual_core::{Finding, Nanos};
 use std::collections::BTreeMap;
 
 pub(super) const READER: TextReader = TextReader {
@@ -63,17 +63,16 @@ struct SchedTask {
 
 fn parse(text: &str, layout: SchedLayout) -> Result<ImportedFile, Malformed> {
     let mut tasks: BTreeMap<String, SchedTask> = BTreeMap::new();
-    let (mut lines, mut switches) = (0, 0);
-    for (k, line) in text.lines().enumerate() {
-        lines = k + 1;
+    let mut switches = 0;
+    let lines = scan_lines(text, |line| {
         let read = match layout {
             SchedLayout::Timehist => switch(line),
-            SchedLayout::Latency => total(line, lines)?,
+            SchedLayout::Latency => total(line)?,
         };
-        let Some((name, one)) = read else { continue };
+        let Some((name, one)) = read else { return Ok(()) };
         switches += 1;
         if tasks.len() >= MAX_READ || switches > MAX_SWITCHES {
-            return Err(Malformed::at(lines, "more threads or switches than are read"));
+            return Err("more threads or switches than are read".into());
         }
         let task = tasks.entry(name.clone()).or_default();
         if one.longest >= task.longest || task.name.is_empty() {
@@ -83,9 +82,10 @@ fn parse(text: &str, layout: SchedLayout) -> Result<ImportedFile, Malformed> {
         task.longest_wait = task.longest_wait.max(one.longest_wait);
         task.delays.extend(one.delays);
         task.stated = one.stated;
-    }
+        Ok(())
+    })?;
     if tasks.is_empty() {
-        return Err(Malformed::at(lines.max(1), "there is no thread in it"));
+        return Err(Malformed::at(lines, "there is no thread in it"));
     }
     let mut tasks: Vec<SchedTask> = tasks.into_values().collect();
     tasks.sort_by_key(|task| std::cmp::Reverse(task.longest));
@@ -97,9 +97,7 @@ fn parse(text: &str, layout: SchedLayout) -> Result<ImportedFile, Malformed> {
     if tasks.len() > MAX_THREADS {
         let message = "only the threads with the longest delays are kept";
         let evidence = format!("{MAX_THREADS} of {} threads", tasks.len());
-        into.findings.push(
-            Finding::new("threads-left-out", Severity::Warning, "", message).evidence(evidence),
-        );
+        into.findings.push(warning("threads-left-out", message).evidence(evidence));
         tasks.truncate(MAX_THREADS);
     }
     into.findings.push(causes_elsewhere());
@@ -153,7 +151,7 @@ fn switch(line: &str) -> Option<(String, SchedTask)> {
         // The idle task has no id.
         None => return None,
     };
-    let name: String = name.trim().chars().take(60).collect();
+    let name = clip_text(name.trim(), 60);
     let place = format!("{} on CPU {cpu}", time.trim());
     let task = SchedTask {
         longest: delay,
@@ -166,7 +164,7 @@ fn switch(line: &str) -> Option<(String, SchedTask)> {
 }
 
 /// A thread in the table of `perf sched latency`.
-fn total(line: &str, at: usize) -> Result<Option<(String, SchedTask)>, Malformed> {
+fn total(line: &str) -> Result<Option<(String, SchedTask)>, Malformed> {
     let cells: Vec<&str> = line.split('|').map(str::trim).collect();
     let [name, _, switches, mean, longest, rest @ ..] = cells.as_slice() else { return Ok(None) };
     let figure = |cell: &str, name: &str| {
@@ -176,9 +174,9 @@ fn total(line: &str, at: usize) -> Result<Option<(String, SchedTask)>, Malformed
     let Some((mean, longest)) = figure(mean, "avg").zip(figure(longest, "max")) else {
         return Ok(None);
     };
-    let switches = bounded(number(switches, at)?, MAX_COUNT, "the count of switches", at)?;
+    let switches = read_bounded(switches, MAX_COUNT, "the count of switches")?;
     let end = rest.iter().find_map(|cell| cell.strip_prefix("max end:"));
-    let name: String = name.chars().take(60).collect();
+    let name = clip_text(name, 60);
     let place = end.map(|end| end.trim().to_owned()).unwrap_or_default();
     let stated = Some((switches, mean as f64));
     Ok(Some((name, SchedTask { longest, place, stated, ..SchedTask::default() })))
@@ -188,7 +186,7 @@ fn total(line: &str, at: usize) -> Result<Option<(String, SchedTask)>, Malformed
 fn milliseconds(word: &str) -> Option<u64> {
     let (whole, decimals) = word.split_once(['.', ','])?;
     (decimals.len() == 3)
-        .then(|| microseconds(&format!("{whole}{decimals}")))
+        .then(|| read_microseconds(&format!("{whole}{decimals}")))
         .flatten()
         .map(|time| (time.ns() / 1_000) as u64)
 }
@@ -200,17 +198,13 @@ fn table(tasks: &[SchedTask]) -> Table {
         let wait = task.stated.map_or_else(|| us(task.longest_wait), |_| Cell::Nothing);
         vec![task.name.as_str().into(), us(task.longest), task.place.as_str().into(), wait]
     };
-    Table {
-        name: "sched-delays".into(),
-        title: "the longest scheduling delay of each thread; a wait includes sleep".into(),
-        columns: columns.into_iter().map(|(name, unit)| Column::new(name, unit)).collect(),
-        rows: tasks.iter().map(row).collect(),
-    }
+    let title = "the longest scheduling delay of each thread; a wait includes sleep";
+    make_table("sched-delays", title, &columns, tasks.iter().map(row).collect())
 }
 
 fn causes_elsewhere() -> Finding {
     let message = "a delay of `perf sched` has no cause: the table does not show which tasks ran \
                    meanwhile";
-    Finding::new("causes-not-in-source", Severity::Note, "", message)
+    note("causes-not-in-source", message)
         .remedy("`punctual explain perf.data` shows it, of the file that perf sched record wrote")
 }

@@ -1,9 +1,13 @@
-//! The output of cyclictest, cyclicdeadline and jitterdebugger: status lines (`T: 0 …`), the values
-//! of `-v`, and cyclictest's histogram (`-h`, `-H` and `--histfile`), with every row and a total (up
-//! to rt-tests 2.6) or without rows of zeros (from 2.7).
+//! The output of cyclictest, cyclicdeadline and jitterdebugger: status lines (`T: 0 …`), the
+//! values of `-v`, and cyclictest's histogram (`-h`, `-H` and `--histfile`), with every row and a
+//! total (up to rt-tests 2.6) or without rows of zeros (from 2.7).
 
-use super::numbers::{ThreadProgress, number_of, numbers, second_run, without_cursor_moves};
-use super::recorded::{self, ImportedFile, MAX_COUNT, MAX_LATENCY, Thread};
+use super::recorded::{ImportedFile, Thread};
+use super::scan::{
+    MAX_COUNT, MAX_LATENCY, ThreadProgress, add_bin, check_bin, check_bound, read_cpu,
+    read_interval, read_number, read_numbers, read_priority, refuse_second_run, scan_lines,
+    without_cursor_moves,
+};
 use super::{Malformed, Tool};
 use punctual_core::cpuset::MAX_CPUS;
 use punctual_core::{Finding, Nanos, Severity};
@@ -12,6 +16,8 @@ use std::collections::BTreeMap;
 /// The content of the lines so far.
 #[derive(Default)]
 struct ThreadsReading {
+    /// The line being read.
+    at: usize,
     /// The line of `# Histogram`.
     begun: Option<usize>,
     /// Counts by column, each with its bins ascending; with `-H` the last column is the sum.
@@ -121,16 +127,14 @@ pub fn parse(
     nanoseconds: bool,
 ) -> Result<ImportedFile, Malformed> {
     let mut reading = ThreadsReading::default();
-    let mut lines = 0;
-    for (k, line) in text.lines().enumerate() {
-        lines = k + 1;
-        reading.line(lines, line.trim_end())?;
-    }
+    let lines = scan_lines(text, |line| reading.line(line.trim_end()))?;
     let mut recorded = ImportedFile::of(tool, source(tool, layout));
     let nanoseconds = nanoseconds || reading.nanoseconds;
     recorded.unit = if nanoseconds { Nanos(1) } else { Nanos::MICRO };
     match layout {
-        ThreadsLayout::Histogram => reading.histogram(lines.max(1), &mut recorded)?,
+        ThreadsLayout::Histogram => {
+            reading.histogram(&mut recorded).map_err(|defect| defect.or_at(lines))?;
+        }
         ThreadsLayout::Values | ThreadsLayout::Status => reading.threads(&mut recorded)?,
     }
     Ok(recorded)
@@ -147,14 +151,15 @@ fn source(tool: Tool, layout: ThreadsLayout) -> &'static str {
 }
 
 impl ThreadsReading {
-    fn line(&mut self, at: usize, line: &str) -> Result<(), Malformed> {
+    fn line(&mut self, line: &str) -> Result<(), Malformed> {
+        self.at += 1;
         let line = without_cursor_moves(line);
         let line = line.trim_start();
         if let Some(comment) = line.strip_prefix('#') {
-            return self.comment(at, comment.trim());
+            return self.comment(comment.trim());
         }
         if let Some(status) = line.strip_prefix("T:") {
-            return ThreadStatus::read(status).map_or(Ok(()), |status| self.status(at, status));
+            return ThreadStatus::read(status).map_or(Ok(()), |status| self.status(status));
         }
         if let Some(hit) = line.strip_prefix("Thread ").and_then(hit) {
             let (tid, latency, nanoseconds) = hit;
@@ -167,70 +172,56 @@ impl ThreadsReading {
             return Ok(());
         }
         match self.begun {
-            Some(_) if !line.trim().is_empty() => self.row(at, line),
+            Some(_) if !line.trim().is_empty() => self.row(line),
             Some(_) => Ok(()),
-            None => value(line).map_or(Ok(()), |value| self.value(at, value)),
+            None => value(line).map_or(Ok(()), |value| self.value(value)),
         }
     }
 
     /// A status line, which replaces the previous one of its thread.
-    fn status(&mut self, at: usize, status: ThreadStatus) -> Result<(), Malformed> {
-        if self.max.is_some() {
-            // The histogram is the tool's last output.
-            return Err(second_run(at));
-        }
+    fn status(&mut self, status: ThreadStatus) -> Result<(), Malformed> {
+        // The histogram is the tool's last output.
+        refuse_second_run(self.max.is_some())?;
         if let Some(place) = self.status.iter().position(|before| before.index == status.index) {
             let before = self.status.remove(place);
-            status.progress().follows(&before.progress(), at)?;
+            status.progress().follows(&before.progress())?;
         }
         self.status.push(status);
         Ok(())
     }
 
     /// A value of `-v`. Values that the tool could not print in time leave gaps in the cycle count.
-    fn value(
-        &mut self,
-        at: usize,
-        (thread, cycle, value): (u64, u64, i64),
-    ) -> Result<(), Malformed> {
+    fn value(&mut self, (thread, cycle, value): (u64, u64, i64)) -> Result<(), Malformed> {
         let index = usize::try_from(thread).ok().filter(|index| *index < MAX_CPUS);
-        let index =
-            index.ok_or_else(|| Malformed::at(at, format!("no thread has the index {thread}")))?;
+        let index = index.ok_or_else(|| format!("no thread has the index {thread}"))?;
         // The timer expired early, or a clock was set: counted as 0 and reported.
-        let latency = recorded::bounded(value.max(0) as u64, MAX_LATENCY, "the value", at)?;
-        recorded::bounded(cycle, MAX_COUNT, "the cycle", at)?;
+        let latency = check_bound(value.max(0) as u64, MAX_LATENCY, "the value")?;
+        check_bound(cycle, MAX_COUNT, "the cycle")?;
         let values = self.values.entry(index).or_default();
         values.negative += u64::from(value < 0);
         values.least = values.least.min(value);
         let expected = values.last_cycle.map_or(0, |last| last + 1);
-        if cycle == 0 && expected > 0 {
-            return Err(second_run(at));
-        }
+        refuse_second_run(cycle == 0 && expected > 0)?;
         let missing = cycle.checked_sub(expected);
-        values.missing += missing.ok_or_else(|| {
-            Malformed::at(at, format!("cycle {cycle} of thread {index} is out of order"))
-        })?;
+        values.missing +=
+            missing.ok_or_else(|| format!("cycle {cycle} of thread {index} is out of order"))?;
         values.last_cycle = Some(cycle);
         values.latencies.push(latency);
         Ok(())
     }
 
-    fn comment(&mut self, at: usize, comment: &str) -> Result<(), Malformed> {
+    fn comment(&mut self, comment: &str) -> Result<(), Malformed> {
         if comment.starts_with("/dev/cpu_dma_latency set to") {
             self.begins += 1;
-            return if self.begins > 1 { Err(second_run(at)) } else { Ok(()) };
+            return refuse_second_run(self.begins > 1);
         }
         if comment == "Histogram" {
-            return match self.begun.replace(at) {
-                Some(first) => Err(Malformed::at(
-                    at,
-                    format!(
-                        "a second histogram; the first begins in line {first}: give one run at a \
-                         time"
-                    ),
-                )),
-                None => Ok(()),
+            let second = |first| {
+                format!(
+                    "a second histogram; the first begins in line {first}: give one run at a time"
+                )
             };
+            return self.begun.replace(self.at).map_or(Ok(()), |first| Err(second(first).into()));
         }
         let Some((name, rest)) = comment.split_once(':') else { return Ok(()) };
         let (place, bound) = match name.trim() {
@@ -240,64 +231,48 @@ impl ThreadsReading {
             "Max Latencies" => (&mut self.max, MAX_LATENCY),
             "Histogram Overflows" => (&mut self.overflows, MAX_COUNT),
             "Thread Ids" => (&mut self.ids, u64::MAX),
-            "Break thread" => return number_of(rest, at).map(|n| self.break_thread = Some(n)),
-            "Break value" => return number_of(rest, at).map(|n| self.break_value = Some(n)),
+            "Break thread" => return read_number(rest.trim()).map(|n| self.break_thread = Some(n)),
+            "Break value" => return read_number(rest.trim()).map(|n| self.break_value = Some(n)),
             _ => return Ok(()),
         };
-        let numbers: Vec<u64> = numbers(rest, at)?;
-        numbers.iter().try_for_each(|n| recorded::bounded(*n, bound, name, at).map(drop))?;
-        if place.replace(Footer { line: at, numbers }).is_some() {
-            return Err(Malformed::at(at, format!("a second line `# {name}:`")));
+        let numbers = read_numbers(rest)?;
+        numbers.iter().try_for_each(|n| check_bound(*n, bound, name).map(drop))?;
+        if place.replace(Footer { line: self.at, numbers }).is_some() {
+            return Err(format!("a second line `# {name}:`").into());
         }
         Ok(())
     }
 
-    fn row(&mut self, at: usize, line: &str) -> Result<(), Malformed> {
+    fn row(&mut self, line: &str) -> Result<(), Malformed> {
         if self.max.is_some() {
-            return Err(Malformed::at(
-                at,
-                "the histogram is followed by something other than a comment",
-            ));
+            return Err("the histogram is followed by something other than a comment".into());
         }
-        let numbers = numbers(line, at)?;
+        let numbers = read_numbers(line)?;
         let [latency, counts @ ..] = numbers.as_slice() else {
-            return Err(Malformed::at(at, "an empty row"));
+            return Err("an empty row".into());
         };
-        let latency = recorded::bin(*latency, at)?;
+        let latency = check_bin(*latency)?;
         if self.last_row.is_none() {
             self.columns.resize_with(counts.len(), Vec::new);
         }
         if counts.len() != self.columns.len() || counts.is_empty() || counts.len() > MAX_CPUS + 1 {
-            let expected = self.columns.len();
-            return Err(Malformed::at(
-                at,
-                format!("{} counts in this row, {expected} in the first", counts.len()),
-            ));
+            let (counts, expected) = (counts.len(), self.columns.len());
+            return Err(format!("{counts} counts in this row, {expected} in the first").into());
         }
         if self.last_row.is_some_and(|last| last >= latency) {
-            return Err(Malformed::at(
-                at,
-                format!("the latency {latency} comes twice or out of order"),
-            ));
+            return Err(format!("the latency {latency} comes twice or out of order").into());
         }
         self.last_row = Some(latency);
         for (column, count) in self.columns.iter_mut().zip(counts) {
-            let count = recorded::bounded(*count, MAX_COUNT, "the count", at)?;
-            if count > 0 {
-                column.push((latency, count));
-            }
+            add_bin(column, latency, *count)?;
         }
         Ok(())
     }
 
-    fn histogram(mut self, lines: usize, into: &mut ImportedFile) -> Result<(), Malformed> {
+    fn histogram(mut self, into: &mut ImportedFile) -> Result<(), Malformed> {
         let cut = |what: &str| {
-            Malformed::at(
-                lines,
-                format!(
-                    "it ends without a line `# {what}:`: it was cut off, or its comments were \
-                     removed"
-                ),
+            format!(
+                "it ends without a line `# {what}:`: it was cut off, or its comments were removed"
             )
         };
         let min = self.min.take().ok_or_else(|| cut("Min Latencies"))?;
@@ -305,7 +280,9 @@ impl ThreadsReading {
         let max = self.max.take().ok_or_else(|| cut("Max Latencies"))?;
         let overflows = self.overflows.take().ok_or_else(|| cut("Histogram Overflows"))?;
         let threads = min.numbers.len();
-        self.check_columns(threads, [&mean, &max, &overflows])?;
+        let begun = self.begun.unwrap_or(1);
+        let checked = self.check_columns(threads, [&mean, &max, &overflows]);
+        checked.map_err(|defect| defect.or_at(begun))?;
         self.check_totals()?;
         // Without rows of zeros, the histogram may have been larger by an unknown amount.
         let range = self.last_row.map(|last| last + 1);
@@ -424,45 +401,34 @@ impl ThreadsReading {
     /// Checks that every line has the same number of threads. With `-H` there is an additional
     /// column, the sum, which is checked and dropped.
     fn check_columns(&mut self, threads: usize, footers: [&Footer; 3]) -> Result<(), Malformed> {
-        let begun = self.begun.unwrap_or(1);
         if threads == 0 {
-            return Err(Malformed::at(begun, "no thread has a minimum"));
+            return Err("no thread has a minimum".into());
         }
         for footer in footers {
             if footer.numbers.len() != threads && footer.numbers.len() != threads + 1 {
-                return Err(Malformed::at(
-                    footer.line,
-                    format!("{} numbers for {threads} threads", footer.numbers.len()),
-                ));
+                let why = format!("{} numbers for {threads} threads", footer.numbers.len());
+                return Err(Malformed::at(footer.line, why));
             }
         }
         match self.columns.len() {
             0 => self.columns.resize_with(threads, Vec::new),
             n if n == threads => {}
             n if n == threads + 1 => self.check_sums()?,
-            n => {
-                return Err(Malformed::at(
-                    begun,
-                    format!("rows of {n} counts for {threads} threads"),
-                ));
-            }
+            n => return Err(format!("rows of {n} counts for {threads} threads").into()),
         }
         Ok(())
     }
 
     fn check_sums(&mut self) -> Result<(), Malformed> {
         let sums = self.columns.pop().unwrap_or_default();
-        let mut all = std::collections::BTreeMap::new();
+        let mut all = BTreeMap::new();
         for (latency, count) in self.columns.iter().flatten() {
             *all.entry(*latency).or_insert(0u64) += count;
         }
-        if !all.into_iter().eq(sums) {
-            return Err(Malformed::at(
-                self.begun.unwrap_or(1),
-                "the last column is not the sum of the others",
-            ));
+        match all.into_iter().eq(sums) {
+            true => Ok(()),
+            false => Err("the last column is not the sum of the others".into()),
         }
-        Ok(())
     }
 
     /// Checks that the total of each column, if present, is the sum of its rows.
@@ -471,10 +437,8 @@ impl ThreadsReading {
         for (thread, (column, total)) in self.columns.iter().zip(&totals.numbers).enumerate() {
             let sum: u64 = column.iter().map(|(_, n)| n).sum();
             if sum != *total {
-                return Err(Malformed::at(
-                    totals.line,
-                    format!("thread {thread} has {sum} cycles in its rows, not {total}"),
-                ));
+                let why = format!("thread {thread} has {sum} cycles in its rows, not {total}");
+                return Err(Malformed::at(totals.line, why));
             }
         }
         Ok(())
@@ -530,13 +494,9 @@ impl ThreadStatus {
         Some(ThreadStatus {
             index: index.trim().parse().ok().filter(|index| *index < MAX_CPUS)?,
             tid: tid.trim().parse().ok().filter(|tid| *tid >= 0),
-            priority: field(" P:").and_then(|p| p.parse().ok()).filter(|p| *p <= 99),
-            interval: field(" I:")
-                .and_then(|i| i.parse().ok())
-                .filter(|i| (1..=MAX_LATENCY).contains(i)),
-            cpu: field(" A:")
-                .and_then(|cpu| cpu.parse().ok())
-                .filter(|cpu| (*cpu as usize) < MAX_CPUS),
+            priority: field(" P:").and_then(read_priority),
+            interval: field(" I:").and_then(read_interval),
+            cpu: field(" A:").and_then(read_cpu),
             cycles: field(" C:").and_then(|c| c.parse().ok()),
             min: signed(" Min:"),
             mean: field(" Avg:").and_then(|mean| mean.parse().ok()).filter(|m: &f64| m.is_finite()),
@@ -546,21 +506,19 @@ impl ThreadStatus {
 
     /// Cycles, minimum, mean and maximum, which are meaningless without cycles.
     fn figures(&self, index: usize) -> Result<(u64, u64, f64, u64), Malformed> {
-        let absent = |what: &str| {
-            Malformed::at(1, format!("the status line of thread {index} has no `{what}:`"))
-        };
+        let absent = |what: &str| format!("the status line of thread {index} has no `{what}:`");
         let cycles = self.cycles.ok_or_else(|| absent("C"))?;
-        recorded::bounded(cycles, MAX_COUNT, "the count of cycles", 1)?;
+        check_bound(cycles, MAX_COUNT, "the count of cycles")?;
         if cycles == 0 {
             return Ok((0, 0, 0.0, 0));
         }
         let figure = |value: Option<i64>, what: &str| {
             let value = value.ok_or_else(|| absent(what))?;
-            recorded::bounded(value.max(0) as u64, MAX_LATENCY, what, 1)
+            check_bound(value.max(0) as u64, MAX_LATENCY, what)
         };
         let (min, max) = (figure(self.min, "Min")?, figure(self.max, "Max")?);
         let mean = self.mean.ok_or_else(|| absent("Avg"))?.max(0.0);
-        recorded::bounded(mean as u64, MAX_LATENCY, "Avg", 1)?;
+        check_bound(mean as u64, MAX_LATENCY, "Avg")?;
         Ok((cycles, min, mean, max))
     }
 }

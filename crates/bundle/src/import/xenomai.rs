@@ -9,11 +9,14 @@
 //! RTS|      1.175|      2.955|    374.075|      40|     0|    00:01:00/00:01:00
 //! ```
 
-use super::numbers::{number, second_run, signed_microseconds};
-use super::recorded::{ImportedFile, MAX_COUNT, MAX_LATENCY, Thread, bin, bounded};
+use super::recorded::{ImportedFile, Thread, note, warning};
+use super::scan::{
+    MAX_COUNT, add_bin, check_bin, clip_text, read_bounded, read_count, read_cpu, read_interval,
+    read_number, read_priority, read_signed_microseconds, refuse_second_run, scan_lines,
+};
 use super::{Malformed, TextReader, Tool};
-use punctual_core::cpuset::MAX_CPUS;
 use punctual_core::{Finding, Nanos, Severity};
+use std::mem::replace;
 
 pub(super) const READER: TextReader = TextReader {
     what: "text of Xenomai's latency or of latmus",
@@ -89,47 +92,39 @@ fn clock(text: &str) -> Option<Nanos> {
 
 fn parse(text: &str, tool: Tool) -> Result<ImportedFile, Malformed> {
     let mut reading = XenomaiReading::default();
-    let mut lines = 0;
-    for (k, line) in text.lines().enumerate() {
-        lines = k + 1;
-        reading.line(lines, line.trim())?;
-    }
+    let lines = scan_lines(text, |line| reading.line(line.trim()))?;
     let source = if tool == Tool::Latmus { "latmus" } else { "latency of Xenomai" };
-    reading.recorded(lines.max(1), ImportedFile::of(tool, source))
+    reading.recorded(ImportedFile::of(tool, source)).map_err(|defect| defect.or_at(lines))
 }
 
 impl XenomaiReading {
-    fn line(&mut self, at: usize, line: &str) -> Result<(), Malformed> {
+    fn line(&mut self, line: &str) -> Result<(), Malformed> {
         if let Some(rest) = line.strip_prefix("# ") {
-            return self.comment(at, rest);
+            return self.comment(rest);
         }
         let mut cells = line.split('|').map(str::trim);
         let first = cells.next().unwrap_or_default();
         let cells: Vec<&str> = cells.collect();
         match first {
             "RTT" => self.head(cells.first().copied().unwrap_or_default()),
-            "RTD" => self.second(at, &cells)?,
+            "RTD" => self.second(&cells)?,
             "RTS" => {
-                if std::mem::replace(&mut self.ended, true) {
-                    return Err(second_run(at));
-                }
-                self.of_all = Some(self.figures(at, &cells)?);
+                refuse_second_run(replace(&mut self.ended, true))?;
+                self.of_all = Some(self.figures(&cells)?);
                 self.duration = cells.last().and_then(|times| clock(times));
             }
             "HSS" if cells.first() == Some(&"avg") => {
-                let samples = cells.get(1).copied().unwrap_or_default();
-                self.samples = Some(bounded(number(samples, at)?, MAX_COUNT, "the count", at)?);
+                self.samples = Some(read_count(cells.get(1).unwrap_or(&""))?);
             }
             "HSD" if cells.first() == Some(&"avg") => {
                 let lower = cells.get(1).and_then(|range| range.split('-').next());
-                let count = cells.get(2).copied().unwrap_or_default();
-                let lower = number(lower.unwrap_or_default().trim(), at)?;
-                self.bin(at, lower, number(count, at)?)?;
+                let lower = read_number(lower.unwrap_or_default().trim())?;
+                self.add_bin(lower, read_number(cells.get(2).unwrap_or(&""))?)?;
             }
             _ if self.plot.is_some() && line.starts_with(|c: char| c.is_ascii_digit()) => {
-                self.plotted(at, line)?;
+                self.plotted(line)?;
             }
-            _ => self.remark(at, line)?,
+            _ => self.remark(line)?,
         }
         Ok(())
     }
@@ -140,59 +135,57 @@ impl XenomaiReading {
         let Some((_, inner)) = text.split_once('(') else { return };
         for part in inner.trim_end_matches(')').split(',').map(str::trim) {
             if let Some(us) = part.strip_suffix(" us period") {
-                self.period = us.parse().ok().filter(|us| (1..=MAX_LATENCY).contains(us));
+                self.period = read_interval(us);
             } else if let Some(priority) = part.strip_prefix("priority ") {
-                self.priority = priority.parse().ok().filter(|priority| *priority <= 99);
+                self.priority = read_priority(priority);
             } else if let Some(cpu) = part.strip_prefix("CPU") {
                 self.cpu = cpu_of(cpu);
             } else {
-                self.context = Some(part.chars().take(40).collect());
+                self.context = Some(clip_text(part, 40));
             }
         }
     }
 
     /// A line of one second. Older Xenomai versions have no column `msw`.
-    fn second(&mut self, at: usize, cells: &[&str]) -> Result<(), Malformed> {
-        let now = self.figures(at, cells)?;
-        let [.., best, worst] = cells else { return Err(cut(at)) };
-        let (min, max) = (time(best, at)?, time(worst, at)?);
+    fn second(&mut self, cells: &[&str]) -> Result<(), Malformed> {
+        let now = self.figures(cells)?;
+        let [.., best, worst] = cells else { return Err(TOO_FEW.into()) };
+        let (min, max) = (time(best)?, time(worst)?);
         let so_far = XenomaiFigures { min, max, ..now };
         let is_less = |before: XenomaiFigures| before.max > max || before.overruns > now.overruns;
-        if self.ended || self.so_far.is_some_and(is_less) {
-            return Err(second_run(at));
-        }
+        refuse_second_run(self.ended || self.so_far.is_some_and(is_less))?;
         self.seconds += 1;
         self.means = self.means.saturating_add(now.mean);
         self.so_far = Some(so_far);
         Ok(())
     }
 
-    fn figures(&self, at: usize, cells: &[&str]) -> Result<XenomaiFigures, Malformed> {
-        let [min, mean, max, overruns, rest @ ..] = cells else { return Err(cut(at)) };
+    fn figures(&self, cells: &[&str]) -> Result<XenomaiFigures, Malformed> {
+        let [min, mean, max, overruns, rest @ ..] = cells else { return Err(TOO_FEW.into()) };
         let switches = rest.first().and_then(|cell| cell.parse().ok()).unwrap_or(0);
         Ok(XenomaiFigures {
-            min: time(min, at)?,
-            mean: time(mean, at)?,
-            max: time(max, at)?,
-            overruns: bounded(number(overruns, at)?, MAX_COUNT, "the count of overruns", at)?,
+            min: time(min)?,
+            mean: time(mean)?,
+            max: time(max)?,
+            overruns: read_bounded(overruns, MAX_COUNT, "the count of overruns")?,
             switches,
         })
     }
 
     /// The comment before the histogram for gnuplot.
-    fn comment(&mut self, at: usize, rest: &str) -> Result<(), Malformed> {
+    fn comment(&mut self, rest: &str) -> Result<(), Malformed> {
         let plotted = rest.contains(" us period") && clock(rest).is_some();
         if plotted {
             self.head(rest);
         }
         if plotted || rest.starts_with("libevl version:") {
             let tool = if plotted { Tool::Xenomai } else { Tool::Latmus };
-            return self.plot.replace(tool).map_or(Ok(()), |_| Err(second_run(at)));
+            return refuse_second_run(self.plot.replace(tool).is_some());
         }
         // Xenomai's histogram has the figures of `RTS`.
         let cells: Vec<&str> = rest.split('|').map(str::trim).collect();
-        if cells.len() >= 5 && self.of_all.is_none() && time(cells[0], at).is_ok() {
-            self.of_all = Some(self.figures(at, &cells)?);
+        if cells.len() >= 5 && self.of_all.is_none() && time(cells[0]).is_ok() {
+            self.of_all = Some(self.figures(&cells)?);
         }
         let Some((name, value)) = rest.split_once(": ") else { return Ok(()) };
         let value = value.trim();
@@ -205,19 +198,18 @@ impl XenomaiReading {
         });
         match name {
             "sampling period" => {
-                let us = value.split(' ').next().and_then(|us| us.parse().ok());
-                self.period = us.filter(|us| (1..=MAX_LATENCY).contains(us));
+                self.period = value.split(' ').next().and_then(read_interval);
             }
-            "context" => self.context = Some(value.chars().take(40).collect()),
-            "thread priority" => self.priority = value.parse().ok().filter(|p| *p <= 99),
+            "context" => self.context = Some(clip_text(value, 40)),
+            "thread priority" => self.priority = read_priority(value),
             "thread affinity" => self.cpu = value.strip_prefix("CPU").and_then(cpu_of),
             "duration (hhmmss)" => self.duration = clock(value),
-            "sample count" => self.samples = Some(number(value, at)?.min(MAX_COUNT)),
-            "OVERRUNS" => all.overruns = number(value, at)?.min(MAX_COUNT),
-            "IN-BAND SWITCHES" => all.switches = number(value, at)?,
-            "min latency" => all.min = time(value, at)?,
-            "avg latency" => all.mean = time(value, at)?,
-            "max latency" => all.max = time(value, at)?,
+            "sample count" => self.samples = Some(read_number(value)?.min(MAX_COUNT)),
+            "OVERRUNS" => all.overruns = read_number(value)?.min(MAX_COUNT),
+            "IN-BAND SWITCHES" => all.switches = read_number(value)?,
+            "min latency" => all.min = time(value)?,
+            "avg latency" => all.mean = time(value)?,
+            "max latency" => all.max = time(value)?,
             _ => return Ok(()),
         }
         if !name.starts_with(char::is_lowercase) || name.ends_with("latency") {
@@ -228,54 +220,48 @@ impl XenomaiReading {
 
     /// A line of the histogram. latmus writes bin and count; Xenomai the middle of a bin and the
     /// count, plus a line at both ends without a bin.
-    fn plotted(&mut self, at: usize, line: &str) -> Result<(), Malformed> {
+    fn plotted(&mut self, line: &str) -> Result<(), Malformed> {
         let (edge, count) = line.split_once(' ').unwrap_or((line, ""));
-        let count = number(count.trim(), at)?;
+        let count = read_number(count.trim())?;
         match edge.trim_end_matches('+').split_once('.') {
             None if self.plot == Some(Tool::Xenomai) => Ok(()),
-            None => self.bin(at, number(edge.trim_end_matches('+'), at)?, count),
-            Some((lower, "5")) if count > 0 => self.bin(at, number(lower, at)?, count - 1),
-            Some(_) => Err(Malformed::at(at, "bins of other than 1 us (-B) are not read")),
+            None => self.add_bin(read_number(edge.trim_end_matches('+'))?, count),
+            Some((lower, "5")) if count > 0 => self.add_bin(read_number(lower)?, count - 1),
+            Some(_) => Err("bins of other than 1 us (-B) are not read".into()),
         }
     }
 
-    fn bin(&mut self, at: usize, lower: u64, count: u64) -> Result<(), Malformed> {
-        let lower = bin(lower, at)?;
+    fn add_bin(&mut self, lower: u64, count: u64) -> Result<(), Malformed> {
+        let lower = check_bin(lower)?;
         if self.bins.last().is_some_and(|(before, _)| *before >= lower * BIN) {
-            return Err(Malformed::at(at, format!("the bin {lower} comes twice or out of order")));
+            return Err(format!("the bin {lower} comes twice or out of order").into());
         }
-        if bounded(count, MAX_COUNT, "the count", at)? > 0 {
-            self.bins.push((lower * BIN, count));
-        }
-        Ok(())
+        add_bin(&mut self.bins, lower * BIN, count)
     }
 
-    fn remark(&mut self, at: usize, line: &str) -> Result<(), Malformed> {
+    fn remark(&mut self, line: &str) -> Result<(), Malformed> {
         if let Some(us) = line.strip_prefix("== Sampling period:") {
-            if self.period.is_some() {
-                return Err(second_run(at));
-            }
+            refuse_second_run(self.period.is_some())?;
             self.period = us.trim().trim_end_matches(" us").parse().ok().filter(|us| *us > 0);
         } else if let Some(mode) = line.strip_prefix("== Test mode:") {
-            self.context = Some(mode.trim().chars().take(40).collect());
+            self.context = Some(clip_text(mode.trim(), 40));
         } else if let Some(rest) = line.strip_prefix("Maximum latency exceeded:") {
             let latency = rest.split('>').next().unwrap_or_default().trim();
-            self.exceeded = time(latency, at).ok().map(Nanos);
+            self.exceeded = time(latency).ok().map(Nanos);
         } else if line.starts_with("latency threshold is exceeded (") {
             let latency = line.split(">= ").nth(1).and_then(|rest| rest.split(')').next());
-            self.exceeded = latency.and_then(|latency| time(latency, at).ok()).map(Nanos);
+            self.exceeded = latency.and_then(|latency| time(latency).ok()).map(Nanos);
         }
         Ok(())
     }
 
-    fn recorded(self, lines: usize, mut into: ImportedFile) -> Result<ImportedFile, Malformed> {
+    fn recorded(self, mut into: ImportedFile) -> Result<ImportedFile, Malformed> {
         let seconds = self.so_far.map(|so_far| XenomaiFigures {
             mean: self.means / self.seconds.max(1) as i64,
             ..so_far
         });
-        let Some(all) = self.of_all.or(seconds) else {
-            return Err(Malformed::at(lines, "there is no line of figures in it: RTD or RTS"));
-        };
+        let all = self.of_all.or(seconds);
+        let all = all.ok_or("there is no line of figures in it: RTD or RTS")?;
         into.unit = Nanos(1);
         into.duration = self.duration;
         let name = match into.tool {
@@ -285,7 +271,7 @@ impl XenomaiReading {
         if let Some(context) = &self.context {
             into.details.insert("context".into(), context.clone());
         }
-        let in_bins: u64 = self.bins.iter().map(|(_, n)| n).sum();
+        let has_bins = !self.bins.is_empty();
         let mut thread = Thread {
             name: Some(name),
             cpu: self.cpu,
@@ -297,7 +283,7 @@ impl XenomaiReading {
             max: all.max.max(0) as u64,
             ..Thread::default()
         };
-        if in_bins > 0 {
+        if has_bins {
             into.step = BIN;
             thread.bins = self.bins;
             // The last bin also holds longer latencies.
@@ -306,7 +292,7 @@ impl XenomaiReading {
         } else {
             thread.undistributed = match self.samples {
                 Some(samples) => samples,
-                None => self.derived(lines, &mut into)?.saturating_sub(all.overruns),
+                None => self.derived(&mut into)?.saturating_sub(all.overruns),
             };
         }
         into.findings.extend(missed_periods(&thread, all.overruns));
@@ -319,19 +305,16 @@ impl XenomaiReading {
 
     /// The number of periods in the whole run: the tools state the number of latencies only if
     /// asked for statistics.
-    fn derived(&self, lines: usize, into: &mut ImportedFile) -> Result<u64, Malformed> {
+    fn derived(&self, into: &mut ImportedFile) -> Result<u64, Malformed> {
         let of_lines = Nanos::SECOND * self.seconds as i64;
         let duration = self.duration.unwrap_or(of_lines).max(of_lines);
-        let Some(period) = self.period.filter(|_| duration.ns() > 0) else {
-            return Err(Malformed::at(
-                lines,
-                "neither the number of latencies nor period and duration are in it: give the \
-                 whole output",
-            ));
-        };
+        let period = self.period.filter(|_| duration.ns() > 0).ok_or(
+            "neither the number of latencies nor period and duration are in it: give the whole \
+             output",
+        )?;
         let message = "the number of latencies is not stated: it follows from period and duration";
         into.findings.push(
-            Finding::new("count-derived", Severity::Note, "", message)
+            note("count-derived", message)
                 .evidence(format!("{} in {period} us", duration.readable()))
                 .remedy("latency -s, or latmus -g, states it"),
         );
@@ -340,20 +323,15 @@ impl XenomaiReading {
 }
 
 fn cpu_of(text: &str) -> Option<u32> {
-    let digits = text.split(|c: char| !c.is_ascii_digit()).next()?;
-    digits.parse().ok().filter(|cpu| (*cpu as usize) < MAX_CPUS)
+    read_cpu(text.split(|c: char| !c.is_ascii_digit()).next()?)
 }
 
-fn time(word: &str, at: usize) -> Result<i64, Malformed> {
-    signed_microseconds(word).map(Nanos::ns).ok_or_else(|| {
-        let shown = word.chars().take(40).collect::<String>();
-        Malformed::at(at, format!("{shown:?} is not a time in us"))
-    })
+fn time(word: &str) -> Result<i64, Malformed> {
+    let time = read_signed_microseconds(word).map(Nanos::ns);
+    time.ok_or_else(|| format!("{:?} is not a time in us", clip_text(word, 40)).into())
 }
 
-fn cut(at: usize) -> Malformed {
-    Malformed::at(at, "a line with too few figures")
-}
+const TOO_FEW: &str = "a line with too few figures";
 
 /// Periods that passed during a longer latency: the tools count them but measure nothing for them.
 fn missed_periods(thread: &Thread, overruns: u64) -> Option<Finding> {
@@ -382,11 +360,10 @@ fn missed_periods(thread: &Thread, overruns: u64) -> Option<Finding> {
 fn negative(min: Nanos) -> Finding {
     let message =
         "the smallest latency is negative (the timer is programmed ahead): it counts as 0";
-    Finding::new("negative-latency", Severity::Note, "", message).evidence(min.readable())
+    note("negative-latency", message).evidence(min.readable())
 }
 
 fn mode_switches(switches: u64) -> Finding {
     let message = "the thread left the real-time core: some latencies may be of those switches";
-    Finding::new("mode-switches", Severity::Warning, "", message)
-        .evidence(format!("{switches} switches (msw)"))
+    warning("mode-switches", message).evidence(format!("{switches} switches (msw)"))
 }

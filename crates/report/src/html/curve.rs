@@ -45,7 +45,7 @@ impl Curve {
     /// About `limit` bins at most: the upper half of that number is unchanged, bins below are
     /// merged into wider ones. The total is unchanged; a bin with one sample is still a bin with at
     /// least one.
-    pub fn reduced(&self, limit: usize) -> Curve {
+    pub(crate) fn reduced(&self, limit: usize) -> Curve {
         let limit = limit.max(8);
         if self.bins.len() <= limit {
             return self.clone();

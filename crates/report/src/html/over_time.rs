@@ -18,7 +18,7 @@ pub enum PlotSource {
 }
 
 /// The same timeline with at most `limit` segments: neighbours are merged.
-pub fn reduced(line: &Timeline, limit: usize) -> Timeline {
+pub(crate) fn reduced(line: &Timeline, limit: usize) -> Timeline {
     let (Some(first), Some(last)) = (line.buckets.first(), line.buckets.last()) else {
         return line.clone();
     };

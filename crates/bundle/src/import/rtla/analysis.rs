@@ -14,11 +14,11 @@
 use super::series_name;
 use crate::answer::{AnsweredDelay, Delays};
 use crate::import::Malformed;
-use crate::import::numbers::microseconds;
-use crate::import::recorded::{ImportedFile, Thread};
+use crate::import::recorded::{ImportedFile, Thread, make_table, note};
+use crate::import::scan::{clip_text, read_microseconds};
 use punctual_core::cpuset::MAX_CPUS;
-use punctual_core::notes::{Cell, Column, Table};
-use punctual_core::{CauseKind, Finding, Nanos, Severity};
+use punctual_core::notes::{Cell, Table};
+use punctual_core::{CauseKind, Nanos};
 
 /// The maximum number of lines per analysis, and of analyses per text.
 const MAX_LINES: usize = 256;
@@ -133,7 +133,7 @@ impl Analyses {
 
     /// The result of a text that holds only analyses (`--aa-only`, or a part of a report): one
     /// latency of each stated kind.
-    pub fn alone(&self, lines: usize, mut into: ImportedFile) -> Result<ImportedFile, Malformed> {
+    pub fn alone(&self, mut into: ImportedFile) -> Result<ImportedFile, Malformed> {
         into.unit = UNIT;
         for analysis in &self.all {
             let Some((total, is_irq)) = analysis.total else { continue };
@@ -143,7 +143,7 @@ impl Analyses {
                 let value = (latency.ns() / UNIT.ns()) as u64;
                 let name = analysis.name(part);
                 if into.threads.iter().any(|thread| thread.name() == name) {
-                    return Err(Malformed::at(lines, format!("{name} is analysed twice in it")));
+                    return Err(format!("{name} is analysed twice in it").into());
                 }
                 let (cpu, name) = (analysis.cpu, Some(name));
                 let index = into.threads.len();
@@ -153,7 +153,7 @@ impl Analyses {
         let message = "it has only the latency that stopped rtla: there is no distribution, and \
                        the number of shorter ones is unknown";
         into.findings.push(
-            Finding::new("only-above-threshold", Severity::Note, "", message)
+            note("only-above-threshold", message)
                 .remedy("import the table or histogram that rtla printed before it, too"),
         );
         Ok(into)
@@ -209,7 +209,12 @@ impl Analyses {
                 }
             }
         }
-        table("rtla-analysis", "what rtla states of the latency that stopped it", &columns, rows)
+        make_table(
+            "rtla-analysis",
+            "what rtla states of the latency that stopped it",
+            &columns,
+            rows,
+        )
     }
 
     fn stack_table(&self) -> Table {
@@ -219,13 +224,8 @@ impl Analyses {
         };
         let rows = self.all.iter().flat_map(|one| one.stack.iter().map(move |of| row(one.cpu, of)));
         let title = "stack of the blocking thread at the timer interrupt";
-        table("rtla-stack", title, &[("cpu", ""), ("function", "")], rows.collect())
+        make_table("rtla-stack", title, &[("cpu", ""), ("function", "")], rows.collect())
     }
-}
-
-fn table(name: &str, title: &str, columns: &[(&str, &str)], rows: Vec<Vec<Cell>>) -> Table {
-    let columns = columns.iter().map(|(name, unit)| Column::new(name, unit)).collect();
-    Table { name: name.into(), title: title.into(), columns, rows }
 }
 
 impl Analysis {
@@ -237,7 +237,7 @@ impl Analysis {
     fn line(&mut self, line: &str) -> bool {
         if let Some(function) = line.strip_prefix("->").filter(|_| self.in_stack) {
             if self.stack.len() < MAX_LINES {
-                self.stack.push(function.trim().chars().take(100).collect());
+                self.stack.push(clip_text(function.trim(), 100));
             }
             return true;
         }
@@ -387,7 +387,7 @@ fn share(time: Nanos, total: Nanos) -> Option<f64> {
 fn time_of(line: &str) -> Option<Nanos> {
     let words: Vec<&str> = line.split_ascii_whitespace().collect();
     let at = words.iter().rposition(|word| *word == "us")?;
-    microseconds(words.get(at.checked_sub(1)?)?)
+    read_microseconds(words.get(at.checked_sub(1)?)?)
 }
 
 /// `insync:4048   1223.16 us`, or only the task.
@@ -399,5 +399,5 @@ fn named(line: &str) -> Option<(String, Option<Nanos>)> {
     };
     let who = who.trim();
     let is_task = who.rsplit_once(':').is_some_and(|(_, id)| id.parse::<u64>().is_ok());
-    (is_task || who == "nmi").then(|| (who.chars().take(40).collect(), time))
+    (is_task || who == "nmi").then(|| (clip_text(who, 40), time))
 }

@@ -3,11 +3,15 @@
 //! (`--no-header`) and figures (`--no-summary`) may be absent.
 
 use super::{days_and_clock, series_name, unit_assumed};
-use crate::import::numbers::{common_divisor, decimal, number, numbers, second_run};
-use crate::import::recorded::{BINS, ImportedFile, MAX_COUNT, MAX_LATENCY, Thread, bounded};
+use crate::import::recorded::{BINS, ImportedFile, Thread, warning};
+use crate::import::scan::{
+    MAX_COUNT, MAX_LATENCY, add_bin, clip_text, common_divisor, read_cpu, read_decimal,
+    read_latency, read_number, read_numbers, refuse_second_run,
+};
 use crate::import::{Malformed, Tool};
 use punctual_core::cpuset::MAX_CPUS;
-use punctual_core::{Finding, Nanos, Severity};
+use punctual_core::{Finding, Nanos};
+use std::mem::replace;
 
 /// The maximum number of columns: three kinds per CPU.
 const MAX_COLUMNS: usize = 3 * MAX_CPUS;
@@ -59,12 +63,12 @@ impl Hist {
         self.titled || self.headed || self.over.is_some()
     }
 
-    pub fn line(&mut self, at: usize, line: &str) -> Result<(), Malformed> {
+    pub fn line(&mut self, line: &str) -> Result<(), Malformed> {
         if let Some(comment) = line.strip_prefix('#') {
-            return self.comment(at, comment.trim());
+            return self.comment(comment.trim());
         }
         if let Some(columns) = line.strip_prefix("Index") {
-            return self.header(at, columns);
+            return self.header(columns);
         }
         let (first, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
         match first.strip_suffix(':') {
@@ -72,38 +76,29 @@ impl Hist {
                 self.all = Some(rest.split_ascii_whitespace().filter_map(part_of).collect());
                 Ok(())
             }
-            Some(name) if self.all.is_none() => self.figures(at, name, rest),
+            Some(name) if self.all.is_none() => self.figures(name, rest),
             None if first.starts_with(|c: char| c.is_ascii_digit()) && self.over.is_none() => {
                 // Without a header, other text may precede it.
-                let is_row = self.headed || numbers(line, at).is_ok_and(|all| all.len() > 1);
-                if is_row { self.row(at, first, rest) } else { Ok(()) }
+                let is_row = self.headed || read_numbers(line).is_ok_and(|all| all.len() > 1);
+                if is_row { self.row(first, rest) } else { Ok(()) }
             }
             None if self.titled && !self.headed && part_of_column(first).is_some() => {
-                Err(Malformed::at(at, "its rows have no latency: run rtla without --no-index"))
+                Err("its rows have no latency: run rtla without --no-index".into())
             }
             _ => Ok(()),
         }
     }
 
-    fn comment(&mut self, at: usize, comment: &str) -> Result<(), Malformed> {
+    fn comment(&mut self, comment: &str) -> Result<(), Malformed> {
         if comment.starts_with("RTLA ") {
-            if std::mem::replace(&mut self.titled, true) {
-                return Err(second_run(at));
-            }
+            refuse_second_run(replace(&mut self.titled, true))?;
         } else if let Some(unit) = comment.strip_prefix("Time unit is ") {
             let unit = match unit.split_ascii_whitespace().next() {
                 Some("microseconds") => Nanos::MICRO,
                 Some("nanoseconds") => Nanos(1),
-                _ => {
-                    return Err(Malformed::at(
-                        at,
-                        "the unit is neither microseconds nor nanoseconds",
-                    ));
-                }
+                _ => return Err("the unit is neither microseconds nor nanoseconds".into()),
             };
-            if self.unit.replace(unit).is_some() {
-                return Err(second_run(at));
-            }
+            refuse_second_run(self.unit.replace(unit).is_some())?;
         } else if let Some(duration) = comment.strip_prefix("Duration:") {
             self.duration = days_and_clock(duration);
         }
@@ -111,17 +106,13 @@ impl Hist {
     }
 
     /// `   IRQ-000   Thr-000   Usr-000`, or `   CPU-000`.
-    fn header(&mut self, at: usize, columns: &str) -> Result<(), Malformed> {
-        if std::mem::replace(&mut self.headed, true) || !self.columns.is_empty() {
-            return Err(second_run(at));
-        }
+    fn header(&mut self, columns: &str) -> Result<(), Malformed> {
+        refuse_second_run(replace(&mut self.headed, true) || !self.columns.is_empty())?;
         for (index, word) in columns.split_ascii_whitespace().enumerate() {
-            let (cpu, part) = part_of_column(word).ok_or_else(|| {
-                let shown = word.chars().take(40).collect::<String>();
-                Malformed::at(at, format!("the column {shown:?} is not known"))
-            })?;
+            let (cpu, part) = part_of_column(word)
+                .ok_or_else(|| format!("the column {:?} is not known", clip_text(word, 40)))?;
             if index >= MAX_COLUMNS {
-                return Err(Malformed::at(at, "more columns than CPUs"));
+                return Err("more columns than CPUs".into());
             }
             let name = Some(series_name(cpu, part));
             self.columns.push(Thread { index, cpu: Some(cpu), name, ..Thread::default() });
@@ -129,48 +120,40 @@ impl Hist {
         Ok(())
     }
 
-    fn row(&mut self, at: usize, latency: &str, counts: &str) -> Result<(), Malformed> {
-        let latency = bounded(number(latency, at)?, MAX_LATENCY, "the latency", at)?;
+    fn row(&mut self, latency: &str, counts: &str) -> Result<(), Malformed> {
+        let latency = read_latency(latency)?;
         if self.last.is_some_and(|last| last >= latency) {
-            return Err(Malformed::at(
-                at,
-                format!("the latency {latency} comes twice or out of order"),
-            ));
+            return Err(format!("the latency {latency} comes twice or out of order").into());
         }
         self.last = Some(latency);
         self.divisor = common_divisor(self.divisor, latency);
-        let counts = self.counts(at, numbers(counts, at)?)?;
+        let counts = self.counts(read_numbers(counts)?)?;
         for (column, count) in self.columns.iter_mut().zip(counts) {
-            let count = bounded(count, MAX_COUNT, "the count", at)?;
-            if count > 0 {
-                column.bins.push((latency, count));
-            }
+            add_bin(&mut column.bins, latency, count)?;
         }
         Ok(())
     }
 
-    fn figures(&mut self, at: usize, name: &str, rest: &str) -> Result<(), Malformed> {
+    fn figures(&mut self, name: &str, rest: &str) -> Result<(), Malformed> {
         if !["over", "count", "min", "avg", "max"].contains(&name) {
             return Ok(());
         }
-        if name == "over" && self.over.is_some() {
-            return Err(second_run(at));
-        }
+        refuse_second_run(name == "over" && self.over.is_some())?;
         // A column without a sample has a dash or the largest 64-bit number; osnoise's means have
         // decimals.
         let figure = |word: &str| match (word, name) {
             ("-" | "18446744073709551615", _) => Ok(0.0),
-            (word, "avg") => decimal(word, at),
-            (word, _) => number(word, at).map(|number| number as f64),
+            (word, "avg") => read_decimal(word),
+            (word, _) => read_number(word).map(|number| number as f64),
         };
         let figures: Vec<f64> =
             rest.split_ascii_whitespace().map(figure).collect::<Result<_, _>>()?;
         let limit = if matches!(name, "over" | "count") { MAX_COUNT } else { MAX_LATENCY };
         // Without columns the row is empty or has a single zero.
         let nothing = self.columns.is_empty() && figures.iter().all(|figure| *figure == 0.0);
-        let figures = if nothing && self.headed { Vec::new() } else { self.counts(at, figures)? };
+        let figures = if nothing && self.headed { Vec::new() } else { self.counts(figures)? };
         if let Some(figure) = figures.iter().find(|figure| **figure > limit as f64) {
-            return Err(Malformed::at(at, format!("{figure} is implausible (more than {limit})")));
+            return Err(format!("{figure} is implausible (more than {limit})").into());
         }
         match name {
             "over" => self.over = Some(figures.iter().map(|figure| *figure as u64).collect()),
@@ -190,34 +173,27 @@ impl Hist {
 
     /// Checks that the list has one number per column. Without a header the first row determines
     /// their number.
-    fn counts<T>(&mut self, at: usize, list: Vec<T>) -> Result<Vec<T>, Malformed> {
+    fn counts<T>(&mut self, list: Vec<T>) -> Result<Vec<T>, Malformed> {
         if !self.headed && self.columns.is_empty() && list.len() <= MAX_COLUMNS {
             let column = |index| Thread { index, ..Thread::default() };
             self.columns = (0..list.len()).map(column).collect();
         }
         if list.len() != self.columns.len() {
-            let why = format!(
-                "{} numbers in this row, {} columns in the header",
-                list.len(),
-                self.columns.len()
-            );
-            return Err(Malformed::at(at, why));
+            let (numbers, columns) = (list.len(), self.columns.len());
+            let why = format!("{numbers} numbers in this row, {columns} columns in the header");
+            return Err(why.into());
         }
         Ok(list)
     }
 
     pub fn recorded(
         mut self,
-        lines: usize,
         mut into: ImportedFile,
         nanoseconds: bool,
     ) -> Result<ImportedFile, Malformed> {
-        let Some(over) = self.over.take() else {
-            return Err(Malformed::at(
-                lines,
-                "there is no row `over:`: it was cut off, or rtla ran with --no-index",
-            ));
-        };
+        let over = self.over.take();
+        let over =
+            over.ok_or("there is no row `over:`: it was cut off, or rtla ran with --no-index")?;
         into.unit = self.unit.unwrap_or(if nanoseconds { Nanos(1) } else { Nanos::MICRO });
         into.step = self.divisor.max(1);
         into.duration = self.duration;
@@ -235,24 +211,20 @@ impl Hist {
         let range = self.last.map(|last| last / into.step + 1);
         let count = self.count.take();
         for (k, (column, over)) in self.columns.iter_mut().zip(over).enumerate() {
-            let inside: u64 = column.bins.iter().map(|(_, n)| n).sum();
+            let inside = column.inside();
             (column.overflows, column.range) = (over, range);
             if column.bins.last().is_some_and(|(latency, _)| latency / into.step >= BINS) {
-                return Err(Malformed::at(
-                    lines,
-                    format!("the histogram of {} has too many bins", column.name()),
-                ));
+                return Err(format!("the histogram of {} has too many bins", column.name()).into());
             }
             match count.as_ref().and_then(|count| count.get(k)) {
                 Some(count) if inside + over != *count => {
-                    let why = format!(
-                        "{} has {inside} in its rows and {over} beyond, not {count}",
-                        column.name()
-                    );
-                    return Err(Malformed::at(lines, why));
+                    let name = column.name();
+                    let why =
+                        format!("{name} has {inside} in its rows and {over} beyond, not {count}");
+                    return Err(why.into());
                 }
                 Some(_) => {}
-                None if over > 0 => return Err(no_maximum(lines, column, over)),
+                None if over > 0 => return Err(no_maximum(column, over).into()),
                 None => column.figures_of_bins(into.step),
             }
         }
@@ -266,7 +238,7 @@ impl Hist {
 /// `IRQ-003`: the CPU, and the suffix of the series' name.
 fn part_of_column(word: &str) -> Option<(u32, &'static str)> {
     let (kind, cpu) = word.split_once('-')?;
-    let cpu = cpu.parse().ok().filter(|cpu| (*cpu as usize) < MAX_CPUS)?;
+    let cpu = read_cpu(cpu)?;
     Some((cpu, if kind == "CPU" { "" } else { part_of(kind)? }))
 }
 
@@ -279,17 +251,15 @@ fn part_of(kind: &str) -> Option<&'static str> {
     }
 }
 
-fn no_maximum(lines: usize, column: &Thread, over: u64) -> Malformed {
+fn no_maximum(column: &Thread, over: u64) -> String {
     let name = column.name();
-    let why = format!(
+    format!(
         "{over} latencies of {name} lay beyond the histogram, and there is no row `max:`: run rtla \
          without --no-summary, or with more entries (-E)"
-    );
-    Malformed::at(lines, why)
+    )
 }
 
 fn columns_not_named() -> Finding {
     let message = "the text does not name its columns: which CPUs they are of is not known";
-    Finding::new("columns-not-named", Severity::Warning, "", message)
-        .remedy("run rtla without --no-header")
+    warning("columns-not-named", message).remedy("run rtla without --no-header")
 }

@@ -2,11 +2,12 @@
 //! repeatedly unless `-q` is given. The last ones count.
 
 use super::{OsnoiseRow, days_and_clock, put, series_name, unit_assumed};
-use crate::import::numbers::{ThreadProgress, number, second_run};
-use crate::import::recorded::{ImportedFile, MAX_COUNT, MAX_LATENCY, Thread, UNKNOWN_MIN, bounded};
+use crate::import::recorded::{ImportedFile, Thread, UNKNOWN_MIN, note};
+use crate::import::scan::{
+    MAX_COUNT, MAX_LATENCY, ThreadProgress, check_bound, read_cpu, read_number, refuse_second_run,
+};
 use crate::import::{Malformed, Tool};
-use punctual_core::cpuset::MAX_CPUS;
-use punctual_core::{Finding, Nanos, Severity};
+use punctual_core::{Finding, Nanos};
 use std::collections::BTreeMap;
 
 #[derive(Default)]
@@ -37,7 +38,7 @@ pub(crate) fn recognize_row(line: &str) -> Option<Tool> {
 fn row(line: &str) -> Option<(u32, u64, &str)> {
     let (cpu, rest) = line.trim().split_once(" #")?;
     let end = rest.find(|c: char| !c.is_ascii_digit())?;
-    let cpu = cpu.trim().parse().ok().filter(|cpu| (*cpu as usize) < MAX_CPUS)?;
+    let cpu = read_cpu(cpu.trim())?;
     Some((cpu, rest[..end].parse().ok()?, rest[end..].trim_start()))
 }
 
@@ -47,13 +48,13 @@ impl Top {
     }
 
     /// Takes a line if it belongs to such a table.
-    pub fn line(&mut self, at: usize, line: &str) -> Result<bool, Malformed> {
+    pub fn line(&mut self, line: &str) -> Result<bool, Malformed> {
         let titles = ["Timer Latency", "Operating System Noise", "Hardware-related Noise"];
         if titles.contains(&line) {
             self.is_seen = true;
         } else if let Some((duration, rest)) = line.split_once("|") {
             if let Some((cpu, count, rest)) = row(line) {
-                return self.timerlat(at, cpu, count, rest).map(|()| true);
+                return self.timerlat(cpu, count, rest).map(|()| true);
             }
             let duration = duration.trim().trim_start_matches("duration:");
             if !rest.contains("Timer Latency (") && !rest.contains("time is in") {
@@ -61,22 +62,20 @@ impl Top {
             }
             self.unit = Some(if rest.contains("(ns)") { Nanos(1) } else { Nanos::MICRO });
             let duration = days_and_clock(duration);
-            if duration < self.duration {
-                return Err(second_run(at));
-            }
+            refuse_second_run(duration < self.duration)?;
             self.duration = duration;
         } else if line.starts_with("CPU Period") || line.starts_with("---------------|") {
             return Ok(true);
         } else if let Some((cpu, count, rest)) = row(line).filter(|_| recognize_row(line).is_some())
         {
-            return self.osnoise(at, cpu, count, rest).map(|()| true);
+            return self.osnoise(cpu, count, rest).map(|()| true);
         } else {
             return Ok(false);
         }
         Ok(true)
     }
 
-    fn timerlat(&mut self, at: usize, cpu: u32, count: u64, rest: &str) -> Result<(), Malformed> {
+    fn timerlat(&mut self, cpu: u32, count: u64, rest: &str) -> Result<(), Malformed> {
         self.is_seen = true;
         let mut parts = [None; 3];
         let cells = rest.trim_start_matches('|').split('|');
@@ -84,7 +83,7 @@ impl Top {
             let cells: Vec<&str> = cells.split_ascii_whitespace().collect();
             let [_, figures @ ..] = cells.as_slice() else { continue };
             if figures.len() != 3 {
-                return Err(Malformed::at(at, "a row with more or fewer than four figures"));
+                return Err("a row with more or fewer than four figures".into());
             }
             if figures.contains(&"-") {
                 continue;
@@ -92,32 +91,32 @@ impl Top {
             let mut of = [0; 3];
             for (k, word) in figures.iter().enumerate() {
                 // The largest 64-bit number means *never measured*.
-                of[k] = match number(word, at)? {
+                of[k] = match read_number(word)? {
                     u64::MAX if k == 0 => UNKNOWN_MIN,
-                    figure => bounded(figure, MAX_LATENCY, "the latency", at)?,
+                    figure => check_bound(figure, MAX_LATENCY, "the latency")?,
                 };
             }
             *place = Some(of);
         }
-        let now = Timerlat { count: bounded(count, MAX_COUNT, "the count", at)?, parts };
+        let now = Timerlat { count: check_bound(count, MAX_COUNT, "the count")?, parts };
         if let Some(before) = self.timerlat.insert(cpu, now) {
             let now = &self.timerlat[&cpu];
-            now.progress().follows(&before.progress(), at)?;
+            now.progress().follows(&before.progress())?;
         }
         Ok(())
     }
 
-    fn osnoise(&mut self, at: usize, cpu: u32, count: u64, rest: &str) -> Result<(), Malformed> {
+    fn osnoise(&mut self, cpu: u32, count: u64, rest: &str) -> Result<(), Malformed> {
         self.is_seen = true;
-        let mut now = OsnoiseRow::read(rest, at)?;
-        now.periods = bounded(count, MAX_COUNT, "the count", at)?;
+        let mut now = OsnoiseRow::read(rest)?;
+        now.periods = check_bound(count, MAX_COUNT, "the count")?;
         if let Some(before) = self.osnoise.get(&cpu) {
             let progress = |of: &OsnoiseRow| ThreadProgress {
                 cycles: Some(of.periods),
                 max: Some(of.max_noise as i64),
                 ..ThreadProgress::default()
             };
-            progress(&now).follows(&progress(before), at)?;
+            progress(&now).follows(&progress(before))?;
         }
         self.osnoise.insert(cpu, now);
         Ok(())
@@ -163,6 +162,6 @@ impl Timerlat {
 
 fn counts_of_interrupts() -> Finding {
     let message = "rtla top counts interrupts alone: threads have at most that number of latencies";
-    Finding::new("counts-of-interrupts", Severity::Note, "", message)
+    note("counts-of-interrupts", message)
         .remedy("rtla timerlat hist counts each kind, and keeps the distribution")
 }
