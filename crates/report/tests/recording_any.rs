@@ -24,8 +24,8 @@ fn small() -> impl Strategy<Value = u32> {
     prop_oneof![8 => 0u32..5, 1 => any::<u32>()]
 }
 
-/// In these events, `$n` is a small number, `$b` a byte, `$p` a priority, `$u` any number of 64 bits,
-/// `$s` one with a sign, and `$i` an instant.
+/// In these events, `$n` is a small number, `$b` a byte, `$p` a priority, `$u` any number of 64
+/// bits, `$s` one with a sign, `$c` any CPU, and `$i` an instant.
 const KINDS: &str = "switch R -> $n/$p; switch S -> $n/$p; switch X -> $n/$p; waking $n/1 cpu$c
     migrate $n cpu0 -> cpu3; exit; exec
     irq_entry $n; irq_exit $n; softirq_entry $b; softirq_exit $b; vector_entry $b; idle_enter $n

@@ -9,8 +9,8 @@ use punctual_testing::{events, parse_events, parse_names};
 
 fn names() -> Names {
     parse_names(
-        "point a; point b; point frame; point a; function /bin/x fopen; function /bin/x Vec<u8>::push
-        task 7 in 7 worker; irq 5 virtio0-req.0; softirq 3 NET_RX",
+        "point a; point b; point frame; point a; function /bin/x fopen
+        function /bin/x Vec<u8>::push; task 7 in 7 worker; irq 5 virtio0-req.0; softirq 3 NET_RX",
     )
 }
 
