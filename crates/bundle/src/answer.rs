@@ -52,7 +52,7 @@ pub struct DecidingFigure {
 }
 
 /// The causes of late samples, with their shares of the time.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, Default)]
 pub struct Delays {
     /// The series, if it is not the figure's, whose delays are unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -73,7 +73,7 @@ pub struct Delays {
 }
 
 /// A cause and its culprit.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, Default)]
 pub struct AnsweredDelay {
     /// The id of the cause (docs/reference/explain.md) or of the kind of CPU entry.
     pub cause: String,
@@ -106,6 +106,6 @@ impl AnsweredDelay {
         share: f64,
     ) -> AnsweredDelay {
         let (cause, words) = (cause.into(), words.into());
-        AnsweredDelay { cause, words, who, at: None, ended_by: None, holder: None, share }
+        AnsweredDelay { cause, words, who, share, ..AnsweredDelay::default() }
     }
 }

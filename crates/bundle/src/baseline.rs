@@ -103,7 +103,7 @@ pub struct HeldAgainst {
 }
 
 /// A requirement that runs like those before violate with a stated probability.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, Default)]
 pub struct ProposedBound {
     /// `phase/measure`.
     pub place: String,

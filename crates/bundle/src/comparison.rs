@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 pub const SCHEMA: &str = "punctual-comparison/2";
 
 /// One side against one or several others.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, Default)]
 pub struct Comparison {
     /// Always [`SCHEMA`].
     pub schema: String,
@@ -112,7 +112,7 @@ pub enum Basis {
 }
 
 /// The figures of one side of a series.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, Default)]
 pub struct SideFigures {
     /// The number of runs.
     pub runs: usize,

@@ -17,7 +17,7 @@ pub const VIRTUAL_MACHINE: &str = "virtual machine";
 pub const FILE: &str = "lab.json";
 
 /// `lab.json`.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, Default)]
 pub struct LabDocument {
     /// Always [`SCHEMA`].
     pub schema: String,
@@ -90,7 +90,7 @@ pub struct LabRequirement {
 }
 
 /// One combination of the axes' values.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, Default)]
 pub struct CellDocument {
     /// The name of its directory below `cells`.
     pub name: String,
@@ -137,7 +137,7 @@ impl CellDocument {
 }
 
 /// The worst sample of a cell and its cause.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, Default)]
 pub struct WorstCellSample {
     /// `phase/series`.
     pub series: String,
@@ -162,10 +162,11 @@ pub struct WorstCellSample {
 }
 
 /// The progress of a cell.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, Default)]
 #[serde(rename_all = "kebab-case")]
 pub enum CellState {
     /// Some runs are still missing.
+    #[default]
     Waiting,
     Done,
     /// At least one run failed.
@@ -173,7 +174,7 @@ pub enum CellState {
 }
 
 /// A series of a cell, over all its seeds.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, Default)]
 pub struct CellSeries {
     /// All samples of all seeds together (first repetitions).
     #[serde(flatten)]
@@ -192,7 +193,7 @@ pub struct CellSeries {
 }
 
 /// The figures of one series of a cell, over all its runs.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, Default)]
 pub struct SeriesFigures {
     /// Its name in the experiment.
     pub phase: String,
@@ -217,7 +218,7 @@ pub struct SeriesFigures {
 }
 
 /// A cell with a seed.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, Default)]
 pub struct SeedDocument {
     /// The seed; `null`: that of the experiment.
     pub seed: Option<u64>,
@@ -243,7 +244,7 @@ pub struct WorkFigures {
 }
 
 /// One run of a cell, with one seed.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, Default)]
 pub struct RunDocument {
     /// Its bundle; `null` without one.
     pub bundle: Option<String>,

@@ -166,6 +166,7 @@ pub fn decode(bytes: &[u8]) -> Result<Vec<SampleLine>, String> {
 }
 
 /// Makes lines from the cumulative statistics of a series.
+#[derive(Default)]
 pub struct LineKeeper {
     start: i64,
     clock_start: ClockNs,
@@ -183,10 +184,8 @@ impl LineKeeper {
         LineKeeper {
             start: now,
             clock_start: clock_now,
-            losses: Losses::default(),
-            sum: 0,
             counts: vec![0; bucket(HDR_MAX) as usize + 1],
-            max: None,
+            ..LineKeeper::default()
         }
     }
 

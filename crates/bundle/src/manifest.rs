@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 pub const FORMAT: &str = "punctual-bundle";
 
 /// `bundle.json`.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, Default)]
 pub struct Manifest {
     /// Always [`FORMAT`].
     pub format: String,

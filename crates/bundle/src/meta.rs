@@ -16,7 +16,7 @@ pub const DETAIL_KEPT: &str = "log";
 pub const NEWEST: &str = "newest samples";
 
 /// `phases/NNN/phase.json`. Written when the phase begins and again when it ends.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, Default)]
 pub struct PhaseMeta {
     /// The name in the experiment.
     pub name: String,
@@ -67,19 +67,11 @@ impl PhaseMeta {
         PhaseMeta {
             name: name.into(),
             started,
-            started_monotonic: 0,
-            duration: None,
-            loads: Vec::new(),
             cpu_load: Fact::NotAsked,
             heat: Fact::NotAsked,
-            measures: Vec::new(),
             evidence: Fact::NotAsked,
-            without_series: Vec::new(),
-            left_out: Vec::new(),
             controller: Fact::NotAsked,
-            ended: Vec::new(),
-            missing: Vec::new(),
-            delayed_by: Vec::new(),
+            ..PhaseMeta::default()
         }
     }
 
@@ -91,7 +83,7 @@ impl PhaseMeta {
 }
 
 /// A measure of a phase.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, Default)]
 pub struct MeasureMeta {
     /// Its name in the experiment.
     pub name: String,
@@ -125,7 +117,7 @@ pub struct LoadMeta {
 }
 
 /// `phases/NNN/MMMM.meta.json`.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, Default)]
 pub struct SeriesMeta {
     /// The name, unique in its phase.
     pub name: String,

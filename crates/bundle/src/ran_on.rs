@@ -4,7 +4,7 @@ use punctual_core::{MadeOf, Nanos};
 use serde::{Deserialize, Serialize};
 
 /// The target of a run, as stored in `bundle.json` and `summary.json`.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, Default)]
 pub struct RanOn {
     /// `vm` or `ssh`.
     pub kind: String,
@@ -38,18 +38,7 @@ pub struct RanOn {
 impl RanOn {
     /// A target of which only this is known.
     pub fn new(kind: &str, name: impl Into<String>, started: jiff::Timestamp) -> RanOn {
-        RanOn {
-            kind: kind.to_owned(),
-            name: name.into(),
-            started,
-            elapsed: None,
-            facts: Vec::new(),
-            kernel: None,
-            repeats: Vec::new(),
-            limits: Vec::new(),
-            made_of: None,
-            failed: None,
-        }
+        RanOn { kind: kind.to_owned(), name: name.into(), started, ..RanOn::default() }
     }
 }
 

@@ -412,7 +412,6 @@ mod tests {
         writer.write_phase(0, &phase).unwrap();
         let meta = SeriesMeta {
             name: "timer/cpu0".into(),
-            measure: String::new(),
             workload: TIMER_WORKLOAD.into(),
             clock: Clock::Monotonic,
             cpus: CpuSet::single(0),
@@ -420,8 +419,7 @@ mod tests {
             real_time: true,
             period: Some(Nanos::MILLI),
             tid: Some(1),
-            requirements: Vec::new(),
-            details: Default::default(),
+            ..SeriesMeta::default()
         };
         let mut series = writer.series(0, 0, &meta, 5).unwrap();
         let shape =

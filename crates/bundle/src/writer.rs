@@ -82,25 +82,15 @@ impl BundleWriter {
             _ => BundleError::Io { action: "create", path: directory.to_owned(), source },
         })?;
         let manifest = Manifest {
-            baseline: None,
             format: manifest::FORMAT.to_owned(),
             version: FORMAT_VERSION,
             punctual: env!("CARGO_PKG_VERSION").to_owned(),
             experiment: experiment.to_owned(),
-            experiment_file: None,
-            published: None,
             origin: origin.to_owned(),
-            target: None,
-            machine: None,
             calibration: Fact::NotAsked,
             created,
-            gaps: Vec::new(),
-            ending: None,
-            command: None,
             limits: Some(Vec::new()),
-            observed: Vec::new(),
-            unwritten: Vec::new(),
-            verdict: None,
+            ..Manifest::default()
         };
         // On a file system without locks, writes without one.
         let _lock = lock(directory).ok();

@@ -18,7 +18,7 @@ macro_rules! causes {
         }
     )*) => {
         /// The cause of a sample's time, or of a part of it.
-        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
         #[derive(Serialize, Deserialize)]
         #[serde(try_from = "String", into = "&str")]
         pub enum CauseKind {
@@ -370,6 +370,7 @@ causes! {
         source: "docs/reference/explain.md",
     }
     /// No event proves a cause.
+    #[default]
     Unknown {
         id: "unknown",
         words: "not attributed",

@@ -16,7 +16,7 @@ pub use series_kind::SeriesKind;
 use crate::{MonotonicNs, Nanos, Split};
 
 /// The end of the wait that a cycle begins with.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub enum WokenBy {
     /// The timer of the waiting call itself: the release is its expiry.
     Sleep,
@@ -32,11 +32,12 @@ pub enum WokenBy {
     /// The wake-up was seen, but not its source.
     Unknown,
     /// No event shows the wake-up: its instant is unknown.
+    #[default]
     Unseen,
 }
 
 /// A waiting system call, reduced to what distinguishes cycles.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct WaitingCall {
     /// The number of the system call on this architecture.
     pub number: u32,
@@ -148,7 +149,7 @@ pub struct AwaitedWaker {
 }
 
 /// From a release to the next wait.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Cycle {
     pub tid: u32,
     /// The CPU on which it ended.

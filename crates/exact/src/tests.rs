@@ -63,12 +63,39 @@ impl Script {
         self.dump.blocks.push(CodeBlock { pc, bytes: 40, insns: 10, clock, kind, entry, code });
         self
     }
-    fn kernel(&mut self, name: &str, offset: u64, kind: BlockEnd) -> &mut Script {
-        self.block(at(place_of(name), offset), kind)
-    }
-    fn event(&mut self, entry: DumpEntry) -> &mut Script {
-        self.entries.push(entry);
-        self
+    /// From a text, a block or another entry a line: `free_pages+40 call`, `0x1000 syscall`,
+    /// `switch 1`.
+    fn parse(text: &str) -> Script {
+        let mut script = Script::default();
+        for line in text.lines() {
+            let (first, last) = line.trim().split_once(' ').unwrap();
+            let entry = match (first, last) {
+                ("switch", task) => Some(DumpEntry::Switch(task.parse().ok())),
+                ("irqs", "off") => Some(DumpEntry::IrqsOff),
+                ("irqs", _) => Some(DumpEntry::IrqsOn),
+                ("cpu", _) => Some(DumpEntry::Idle),
+                _ => None,
+            };
+            if let Some(entry) = entry {
+                script.entries.push(entry);
+                continue;
+            }
+            let kind = match last {
+                "call" => BlockEnd::Call,
+                "return" => BlockEnd::Return,
+                "syscall" => BlockEnd::Syscall,
+                "sysret" => BlockEnd::Sysret,
+                "iret" => BlockEnd::Iret,
+                _ => BlockEnd::Plain,
+            };
+            let pc = match (first.strip_prefix("0x"), first.split_once('+')) {
+                (Some(user), _) => u64::from_str_radix(user, 16).unwrap(),
+                (_, Some((name, offset))) => at(place_of(name), offset.parse().unwrap()),
+                _ => at(place_of(first), 0),
+            };
+            script.block(pc, kind);
+        }
+        script
     }
     /// Takes the sample with a latency of `insns` instructions.
     fn sample(&mut self, insns: i64) -> (Path, DumpWindow) {
@@ -85,34 +112,34 @@ impl Script {
 
 /// A load frees pages with interrupts disabled; the timer's interrupt waits, then wakes the thread.
 fn late() -> Script {
-    let mut script = Script::default();
+    let mut script = Script::parse(
+        "switch 1
+        0x1000 syscall
+        entry_SYSCALL_64 call
+        do_syscall_64 call
+        irqs off
+        free_pages call
+        clear_page return
+        free_pages+40 plain
+        irqs on
+        irqs off
+        asm_sysvec_apic_timer_interrupt call
+        hrtimer_interrupt call
+        resched_curr return
+        hrtimer_interrupt+40 return
+        asm_sysvec_apic_timer_interrupt+40 iret
+        irqs on
+        free_pages+80 return
+        do_syscall_64+40 call
+        __schedule call
+        __switch_to_asm return
+        switch 0
+        __schedule+40 return
+        entry_SYSCALL_64+80 sysret
+        0x2000 plain",
+    );
     let task = |tid, comm: &str| DumpTask { tid, comm: comm.to_owned() };
     script.dump.tasks = vec![task(7, "timer/cpu0"), task(9, "stress-ng")];
-    script
-        .event(DumpEntry::Switch(Some(1)))
-        .block(0x1000, BlockEnd::Syscall)
-        .kernel("entry_SYSCALL_64", 0, BlockEnd::Call)
-        .kernel("do_syscall_64", 0, BlockEnd::Call)
-        .event(DumpEntry::IrqsOff)
-        .kernel("free_pages", 0, BlockEnd::Call)
-        .kernel("clear_page", 0, BlockEnd::Return)
-        .kernel("free_pages", 40, BlockEnd::Plain)
-        .event(DumpEntry::IrqsOn)
-        .event(DumpEntry::IrqsOff)
-        .kernel("asm_sysvec_apic_timer_interrupt", 0, BlockEnd::Call)
-        .kernel("hrtimer_interrupt", 0, BlockEnd::Call)
-        .kernel("resched_curr", 0, BlockEnd::Return)
-        .kernel("hrtimer_interrupt", 40, BlockEnd::Return)
-        .kernel("asm_sysvec_apic_timer_interrupt", 40, BlockEnd::Iret)
-        .event(DumpEntry::IrqsOn)
-        .kernel("free_pages", 80, BlockEnd::Return)
-        .kernel("do_syscall_64", 40, BlockEnd::Call)
-        .kernel("__schedule", 0, BlockEnd::Call)
-        .kernel("__switch_to_asm", 0, BlockEnd::Return)
-        .event(DumpEntry::Switch(Some(0)))
-        .kernel("__schedule", 40, BlockEnd::Return)
-        .kernel("entry_SYSCALL_64", 80, BlockEnd::Sysret)
-        .block(0x2000, BlockEnd::Plain);
     script
 }
 
@@ -272,14 +299,14 @@ fn without_disabled_interrupts_the_timer_was_late() {
 
 #[test]
 fn a_retpoline_thunk_adds_no_call_level() {
-    let mut script = Script::default();
-    script
-        .kernel("do_syscall_64", 0, BlockEnd::Call)
-        .kernel("__x86_indirect_thunk_rax", 0, BlockEnd::Call)
-        .kernel("__x86_indirect_thunk_rax", 40, BlockEnd::Return)
-        .kernel("free_pages", 0, BlockEnd::Return)
-        .kernel("do_syscall_64", 40, BlockEnd::Plain)
-        .block(0x2000, BlockEnd::Plain);
+    let mut script = Script::parse(
+        "do_syscall_64 call
+        __x86_indirect_thunk_rax call
+        __x86_indirect_thunk_rax+40 return
+        free_pages return
+        do_syscall_64+40 plain
+        0x2000 plain",
+    );
     let (path, _) = script.sample(50);
     let depth =
         |name: &str| path.calls.iter().find(|call| call.function == name).map(|call| call.depth);
@@ -293,18 +320,18 @@ fn program_code() -> Vec<u8> {
 
 #[test]
 fn user_functions_are_callers_of_their_system_calls() {
-    let mut script = Script::default();
-    script
-        .block(0x1000, BlockEnd::Call)
-        .block(0x1100, BlockEnd::Syscall)
-        .kernel("entry_SYSCALL_64", 0, BlockEnd::Call)
-        .kernel("do_syscall_64", 0, BlockEnd::Sysret)
-        .block(0x1128, BlockEnd::Return)
-        .block(0x1028, BlockEnd::Call)
-        // A jump, as in a stub for a library.
-        .block(0x1200, BlockEnd::Plain)
-        .block(0x1100, BlockEnd::Plain)
-        .block(0x9_0000, BlockEnd::Plain);
+    // A jump to 0x1200, as in a stub for a library.
+    let mut script = Script::parse(
+        "0x1000 call
+        0x1100 syscall
+        entry_SYSCALL_64 call
+        do_syscall_64 sysret
+        0x1128 return
+        0x1028 call
+        0x1200 plain
+        0x1100 plain
+        0x90000 plain",
+    );
     let code = program_code();
     for block in script.dump.blocks.iter_mut().filter(|block| block.pc < 0x9_0000) {
         let at = block.pc as usize - 0x1000;
@@ -349,12 +376,9 @@ fn user_functions_are_callers_of_their_system_calls() {
 
 #[test]
 fn an_idle_cpu_has_no_instructions_before_the_release() {
-    let mut script = Script::default();
-    script
-        .kernel("do_syscall_64", 0, BlockEnd::Plain)
-        .event(DumpEntry::Idle)
-        .kernel("asm_sysvec_apic_timer_interrupt", 0, BlockEnd::Iret)
-        .block(0x2000, BlockEnd::Plain);
+    let mut script = Script::parse(
+        "do_syscall_64 plain\ncpu idle\nasm_sysvec_apic_timer_interrupt iret\n0x2000 plain",
+    );
     let (path, _) = script.sample(25);
     assert_eq!((path.insns, path.without), (20, 5));
 }
@@ -372,9 +396,9 @@ proptest! {
             let kinds =
                 [Plain, Call, Return, Syscall, Sysret, Iret];
             match kinds.get(usize::from(kind)) {
-                Some(kind) => script.block(at(function, 40 * block), *kind),
-                None => script.event(DumpEntry::Switch(Some(function % 2))),
-            };
+                Some(kind) => _ = script.block(at(function, 40 * block), *kind),
+                None => script.entries.push(DumpEntry::Switch(Some(function % 2))),
+            }
         }
         script.block(0x2000, BlockEnd::Plain);
         let (path, window) = script.sample(latency);

@@ -71,32 +71,22 @@ fn free(all: &mut BytesGiven, object: u64, freed: &mut HashSet<u64>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use punctual_core::{MonotonicNs, Tid};
+    use punctual_testing::events;
 
     #[test]
     fn what_is_given_beyond_what_is_asked_and_what_is_given_again_is_counted() {
-        let pages = |pages| PAGE * pages;
-        let (kmalloc, cache) = (
-            |requested, allocated, object| EventKind::Kmalloc { requested, allocated, object },
-            |object| EventKind::CacheAlloc { requested: 200, allocated: 256, object },
+        // Object 3 is an address that another allocator freed, and that it had given before, once.
+        let events = events!(
+            "0 kmalloc {large} {given} 1; 0 kmalloc {large} {given} 1; 0 kmalloc {odd} {given} 2
+            0 kmalloc 20 32 3; 0 kfree 3
+            0 cache_alloc 200 256 3; 0 cache_free 3
+            0 cache_alloc 200 256 3; 0 cache_alloc 200 256 3; 0 cache_alloc 200 256 0
+            0 kfree 0; 0 page_alloc 7 1",
+            large = PAGE * 65,
+            given = PAGE * 128,
+            odd = PAGE * 64 + 1,
         );
-        let all = [
-            kmalloc(pages(65), pages(128), 1),
-            kmalloc(pages(65), pages(128), 1),
-            kmalloc(pages(64) + 1, pages(128), 2),
-            kmalloc(20, 32, 3),
-            EventKind::Kfree { object: 3 },
-            // An address that another allocator freed, and that it had given before, once.
-            cache(3),
-            EventKind::CacheFree { object: 3 },
-            cache(3),
-            cache(3),
-            cache(0),
-            EventKind::Kfree { object: 0 },
-            EventKind::PageAlloc { order: 7, page: 1 },
-        ];
-        let at = |what| Event { at: MonotonicNs(0), cpu: 0, tid: Tid(1), what };
-        let of = allocator_use(all.into_iter().map(at));
+        let of = allocator_use(events.into_iter());
         assert_eq!(of.pages, [PagesGiven { asked: 65, given: 128, requests: 2 }]);
         let kmalloc = (of.kmalloc.requests, of.kmalloc.known, of.kmalloc.reused, of.kmalloc.freed);
         assert_eq!(kmalloc, (3, 3, 0, 1));

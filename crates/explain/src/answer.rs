@@ -138,7 +138,7 @@ pub fn standing(series: &SeriesSummary) -> u8 {
 }
 
 /// The causes of the late samples of a series.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug, Default)]
 pub struct Delayed {
     /// The name of that series, if it is not the one that decided but another of its phase.
     pub series: Option<String>,
@@ -157,7 +157,7 @@ pub struct Delayed {
 impl Delayed {
     /// Of these samples, from a table.
     fn divided(samples: u64, from: Nanos, causes: Vec<Blame>) -> Delayed {
-        Delayed { series: None, samples, incidents: None, from, causes, left_open: None }
+        Delayed { samples, from, causes, ..Delayed::default() }
     }
 
     /// The share of the time that is not attributed.

@@ -81,20 +81,14 @@ impl EventCounts {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use punctual_core::event::Tid;
+    use punctual_testing::events;
 
     #[test]
     fn each_kind_is_counted_in_its_group() {
-        let event = |at, what| Event { at: MonotonicNs(at), cpu: 0, tid: Tid(1), what };
-        let waking = EventKind::Waking { task: Tid(2), prio: 120, target: 0 };
-        let lost = EventKind::Lost { count: u64::MAX, since: MonotonicNs(5) };
-        let given = [
-            event(10, waking),
-            event(20, waking),
-            event(30, EventKind::IdleExit),
-            event(40, lost),
-            event(50, lost),
-        ];
+        let lost = u64::MAX;
+        let given = events!(
+            "10 waking 2; 20 waking 2; 30 idle_exit; 40 lost {lost} since=5; 50 lost {lost} since=5"
+        );
         let counts = EventCounts::of(given);
         assert_eq!(
             (counts.group(Group::Sched), counts.group(Group::Idle), counts.group(Group::Irq)),

@@ -196,16 +196,10 @@ fn record(data: &mut SeriesData, from: MonotonicNs, to: MonotonicNs) {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use punctual_testing::events;
 
     fn call(function: u32, began: i64, ended: i64) -> Event {
-        let what = EventKind::Call {
-            function: FunctionId(function),
-            began: MonotonicNs(began),
-            depth: 0,
-            left: false,
-            argument: None,
-        };
-        Event { at: MonotonicNs(ended), cpu: 0, tid: Tid(7), what }
+        events!("{ended} cpu0 7 call {function} began={began}")[0]
     }
 
     #[test]
@@ -239,11 +233,7 @@ mod tests {
     #[test]
     fn a_call_left_without_return_is_counted_but_not_timed() {
         let mut functions = Functions::default();
-        let mut event = call(0, 0, 1_000);
-        if let EventKind::Call { left, .. } = &mut event.what {
-            *left = true;
-        }
-        functions.push(&event, &Gaps::default());
+        functions.push(&events!("1us cpu0 7 call 0 began=0 left")[0], &Gaps::default());
         let (figures, _) = functions.finish();
         assert_eq!((figures[&FunctionId(0)].left, figures[&FunctionId(0)].calls.matched()), (1, 0));
     }

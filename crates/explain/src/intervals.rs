@@ -62,18 +62,13 @@ pub struct PairFigures {
     pub worst: Vec<MatchedPair>,
     pub uncertain: Uncertain,
     pub violations: u64,
-    limit: Option<Limit>,
+    pub limit: Option<Limit>,
 }
 
 impl PairFigures {
     pub fn new(limit: Option<Limit>) -> PairFigures {
         let (data, worst) = (SeriesData::new(SHAPE), Vec::new());
         PairFigures { data, worst, uncertain: Uncertain::default(), violations: 0, limit }
-    }
-
-    /// The limit, if any.
-    pub fn limit(&self) -> Option<Limit> {
-        self.limit
     }
 
     /// Adds an interval and returns it as kept.

@@ -278,35 +278,19 @@ mod tests {
     use super::*;
     use crate::gaps::Gaps;
     use crate::threads::{Coverage, Tracker};
-    use punctual_core::event::TaskName;
-    use punctual_core::{Event, EventKind};
-
-    fn event(at: i64, cpu: u16, tid: u32, what: EventKind) -> Event {
-        Event { at: MonotonicNs(at), cpu, tid: Tid(tid), what }
-    }
-
-    fn switch(at: i64, prev: u32, prev_state: TaskState, next: u32) -> Event {
-        event(
-            at,
-            0,
-            prev,
-            EventKind::Switch { prev_prio: 120, prev_state, next: Tid(next), next_prio: 120 },
-        )
-    }
+    use punctual_testing::{events, parse_names};
 
     #[test]
     fn occupancy_adds_up_the_recorded_events() {
-        let events = [
-            event(5, 0, 7, EventKind::IrqEntry { irq: 5 }),
-            event(8, 0, 7, EventKind::IrqExit { irq: 5, handled: true }),
-            switch(10, 7, TaskState::Sleeping, 0),
-            event(20, 0, 0, EventKind::Waking { task: Tid(7), prio: 1, target: 0 }),
-            event(22, 0, 0, EventKind::Wakeup { task: Tid(7), prio: 1, target: 0, new: false }),
-            event(23, 0, 0, EventKind::Migrate { task: Tid(7), from: 1, to: 0 }),
-            switch(30, 0, TaskState::Preempted, 7),
-            switch(50, 7, TaskState::Preempted, 8),
-            switch(60, 8, TaskState::Blocked, 7),
-        ];
+        let events = events!(
+            "5 cpu0 7 irq_entry 5
+            8 irq_exit 5
+            10 switch S -> 0
+            20 waking 7; 22 wakeup 7; 23 migrate 7 cpu1 -> cpu0
+            30 switch R -> 7
+            50 switch R -> 8
+            60 switch D -> 7"
+        );
         let coverage = Coverage::between(MonotonicNs(0), MonotonicNs(100));
         let mut tracker = Tracker::new(coverage, Gaps::default(), Occupancy::default());
         events.iter().for_each(|event| tracker.push(event));
@@ -327,9 +311,7 @@ mod tests {
                 ..ActivityTimes::default()
             }
         );
-        let name = |comm: &str| TaskName { process: 7, comm: comm.into(), scheduling: None };
-        let tasks = [(Tid(7), name("main")), (Tid(8), name("other"))];
-        let names = Names { tasks: tasks.into(), ..Names::default() };
+        let names = parse_names("task 7 in 7 main; task 8 in 7 other");
         let recorded = Recorded {
             ended: MonotonicNs(100),
             ..Recorded::without_events("none", MonotonicNs(0))

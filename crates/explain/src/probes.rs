@@ -122,7 +122,7 @@ fn uncounted(name: &str, calls: &CallCounts) -> Option<Finding> {
 mod tests {
     use super::*;
     use punctual_core::event::FunctionName;
-    use punctual_core::{Event, EventKind, MonotonicNs, Tid};
+    use punctual_testing::events;
 
     fn cost() -> ProbeCost {
         let (measured_min, measured_median, measured_p99) = (Nanos(400), Nanos(500), Nanos(600));
@@ -148,15 +148,8 @@ mod tests {
         let mut functions = crate::functions::Functions::new([]);
         let gaps = crate::gaps::Gaps::default();
         for (index, span) in spans.iter().enumerate() {
-            let began = MonotonicNs(index as i64 * 1_000_000);
-            let what = EventKind::Call {
-                function: FunctionId(0),
-                began,
-                depth: 0,
-                left: false,
-                argument: None,
-            };
-            functions.push(&Event { at: began + Nanos(*span), cpu: 0, tid: Tid(7), what }, &gaps);
+            let began = index as i64 * 1_000_000;
+            functions.push(&events!("{} cpu0 7 call 0 began={began}", began + span)[0], &gaps);
         }
         let (figures, _) = functions.finish();
         findings(&names, &figures)

@@ -149,31 +149,15 @@ pub(crate) fn holes_of(cpu: u16, waits: &[DelayedTimer]) -> Vec<Hole> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use punctual_core::Tid;
-
-    fn expiry(at: i64, cpu: u16, expires: i64) -> Event {
-        let what = EventKind::HrtimerExpireEntry {
-            timer: 1,
-            now: Some(MonotonicNs(at)),
-            expires: Some(MonotonicNs(expires)),
-            slack: None,
-        };
-        Event { at: MonotonicNs(at), cpu, tid: Tid(0), what }
-    }
-
-    fn idle(at: i64, cpu: u16) -> Event {
-        Event { at: MonotonicNs(at), cpu, tid: Tid(0), what: EventKind::IdleEnter { state: 1 } }
-    }
+    use punctual_testing::events;
 
     #[test]
     fn timers_of_two_cpus_that_wait_through_a_silence_prove_a_hole() {
-        let events = [
-            idle(0, 0),
-            idle(10, 1),
-            expiry(20_000_000, 0, 1_000_000),
-            expiry(20_100_000, 1, 3_000_000),
-            idle(21_000_000, 0),
-        ];
+        let events = events!(
+            "0 cpu0 idle_enter; 10 cpu1 idle_enter
+            20ms cpu0 hrtimer_entry 1 expires=1ms; 20.1ms cpu1 hrtimer_entry 1 expires=3ms
+            21ms cpu0 idle_enter"
+        );
         let hole = Hole {
             cpu: None,
             from: MonotonicNs(1_000_000),
@@ -185,21 +169,21 @@ mod tests {
 
     #[test]
     fn a_hole_is_found_although_one_cpu_resumes_long_before_the_other() {
-        let busy = (0..500).map(|k| idle(20_000_100 + k * 1_000, 0));
-        let mut events = vec![idle(0, 0), idle(10, 1), expiry(20_000_000, 0, 1_000_000)];
-        events.extend(busy);
-        events.push(expiry(25_000_000, 1, 3_000_000));
+        let busy = ["idle_enter"; 500].join("; +1us ");
+        let events = events!(
+            "0 cpu0 idle_enter; 10 cpu1 idle_enter; 20ms cpu0 hrtimer_entry 1 expires=1ms
+            20_000_100 {busy}
+            25ms cpu1 hrtimer_entry 1 expires=3ms"
+        );
         assert_eq!(holes(&events).len(), 1);
     }
 
     #[test]
     fn a_timer_due_just_before_the_silence_counts_as_waiting() {
-        let events = [
-            idle(0, 0),
-            idle(1_300_000, 1),
-            expiry(20_000_000, 0, 1_000_000),
-            expiry(20_100_000, 1, 3_000_000),
-        ];
+        let events = events!(
+            "0 cpu0 idle_enter; 1.3ms cpu1 idle_enter
+            20ms cpu0 hrtimer_entry 1 expires=1ms; 20.1ms cpu1 hrtimer_entry 1 expires=3ms"
+        );
         let found = holes(&events);
         assert_eq!((found.len(), found[0].from), (1, MonotonicNs(1_300_000)));
     }
@@ -207,22 +191,28 @@ mod tests {
     #[test]
     fn two_cpus_that_resume_together_prove_a_hole_of_those_cpus() {
         // CPU 2 continues throughout, so the machine as a whole is never silent.
-        let mut events: Vec<Event> = (0..50).map(|k| idle(k * 400_000, 2)).collect();
-        events.extend([idle(0, 0), idle(10, 1), expiry(10_000_000, 0, 1_000_000)]);
-        events.sort_by_key(|event| event.at);
-        assert_eq!((holes(&events), waits(&events).len()), (vec![], 1));
-        assert_eq!(holes_of(0, &waits(&events)), []);
-        events.push(expiry(11_000_000, 1, 2_000_000));
-        events.sort_by_key(|event| event.at);
-        let found = holes_of(0, &waits(&events));
+        let waits = |later: &str| {
+            let busy = ["idle_enter"; 50].join("; +400us ");
+            let mut events = events!(
+                "0 cpu2 {busy}
+                0 cpu0 idle_enter; 10 cpu1 idle_enter; 10ms cpu0 hrtimer_entry 1 expires=1ms
+                {later}"
+            );
+            events.sort_by_key(|event| event.at);
+            (holes(&events), waits(&events))
+        };
+        let (none, one) = waits("");
+        assert_eq!((none, one.len(), holes_of(0, &one)), (vec![], 1, vec![]));
+        let second = "11ms cpu1 hrtimer_entry 1 expires=2ms";
+        let found = holes_of(0, &waits(second).1);
         assert_eq!(found.len(), 1);
         assert_eq!(
             (found[0].cpu, found[0].from, found[0].to),
             (Some(0), MonotonicNs(1_000_000), MonotonicNs(10_000_000))
         );
-        events.push(expiry(19_900_000, 1, 12_000_000));
+        let (_, third) = waits(&format!("{second}; 19.9ms hrtimer_entry 1 expires=12ms"));
         assert_eq!(
-            holes_of(0, &waits(&events)).len(),
+            holes_of(0, &third).len(),
             1,
             "who comes back at another time says nothing of this one"
         );
@@ -230,14 +220,15 @@ mod tests {
 
     #[test]
     fn one_silent_cpu_or_an_idle_machine_is_no_hole() {
-        let one = [
-            idle(0, 0),
-            idle(10, 1),
-            expiry(20_000_000, 0, 1_000_000),
-            expiry(20_100_000, 1, 20_099_000),
-        ];
+        let one = events!(
+            "0 cpu0 idle_enter; 10 cpu1 idle_enter
+            20ms cpu0 hrtimer_entry 1 expires=1ms; 20.1ms cpu1 hrtimer_entry 1 expires=20.099ms"
+        );
         assert_eq!(holes(&one), []);
-        let other = [expiry(0, 1, 0), expiry(900_000, 1, 900_000), expiry(1_800_000, 0, 10_000)];
+        let other = events!(
+            "0 cpu1 hrtimer_entry 1 expires=0; 0.9ms hrtimer_entry 1 expires=0.9ms
+            1.8ms cpu0 hrtimer_entry 1 expires=10us"
+        );
         assert_eq!(holes(&other), [], "the other CPU served its timers meanwhile");
         assert_eq!(holes(&[]), []);
     }

@@ -14,123 +14,86 @@ fn bundle(name: &str) -> Bundle {
     Bundle::open(&bundles.join(name)).expect("a bundle")
 }
 
-/// One late sample beside an ordinary one; a kernel with hostile names.
+/// One late sample beside an ordinary one; a kernel with hostile names, compared with another.
 fn document() -> ExactDocument {
-    let call = |function: &str, context: &str, depth: u32, begin: u64, end: u64| {
-        json!({
-            "function": function, "context": context, "depth": depth, "begin": begin, "end": end,
-        })
-    };
-    let part = |kind: &str, begin: u64, instructions: u64, functions, stack| {
-        json!({
-            "kind": kind, "begin": begin, "instructions": instructions, "functions": functions,
-            "stack": stack,
-        })
-    };
-    let sample = json!({
-        "phase": "main", "series": "t/cpu0", "sample": 609, "due": 9_662_367_473_i64,
-        "latency_ns": 24_000, "thread": "timer/cpu0", "instructions": 3_000, "without": 7,
+    let sample = r#"
+        "phase": "main", "series": "t/cpu0", "sample": 609, "due": 9662367473,
+        "latency_ns": 24000, "thread": "timer/cpu0", "instructions": 3000,
         "parts": [
-            part("irqs-disabled", 0, 2_000, json!([["free_pcppages_bulk", 1_500], ["</b>", 500]]),
-                json!(["user mode", "do_exit", "free_pcppages_bulk"])),
-            part("return", 2_000, 1_000, json!([["__schedule", 1_000]]), json!(["__schedule"])),
+            {"kind": "irqs-disabled", "begin": 0, "instructions": 2000,
+                "functions": [["free_pcppages_bulk", 1500], ["</b>", 500]],
+                "stack": ["user mode", "do_exit", "free_pcppages_bulk"]},
+            {"kind": "return", "begin": 2000, "instructions": 1000,
+                "functions": [["__schedule", 1000]], "stack": ["__schedule"]}
         ],
-        "lines": [{"line": "mm/page_alloc.c:1123", "function": "free_pcppages_bulk", "own": 1_400}],
-        "functions": [{"name": "free_pcppages_bulk", "own": 1_500, "total": 2_000, "calls": 1}],
-        "more": [{"function": "free_pcppages_bulk", "here": 1_500, "there": 20}],
+        "lines": [{"line": "mm/page_alloc.c:1123", "function": "free_pcppages_bulk", "own": 1400}],
+        "functions": [{"name": "free_pcppages_bulk", "own": 1500, "total": 2000, "calls": 1}],
         "calls": [
-            call("user mode", "stress-ng", 0, 0, 2_000),
-            call("do_exit", "stress-ng", 1, 0, 2_000),
-            call("free_pcppages_bulk", "stress-ng", 2, 0, 2_000),
-            call("a;b\n</title><script>", "stress-ng", 3, 1_500, 2_000),
-            call("__schedule", "timer/cpu0", 0, 2_000, 3_000),
-        ],
-    });
-    let mut ordinary = sample.clone();
-    ordinary["more"] = json!([]);
-    ordinary["without"] = json!(0);
-    let difference = json!({
-        "against": "6.12", "kernel": "6.12.117\u{1b}[2J", "digest": "5349e7a7d3a1b801",
-        "pairs": [{
-            "of": "ordinary", "samples": 1, "here": 3_000, "there": 2_400, "same": 9,
-            "parts": [
-                {"kind": "irqs-disabled", "here": 2_000, "there": 0},
-                {"kind": "timer", "here": 0, "there": 1_300},
-                {"kind": "return", "here": 1_000, "there": 1_100},
-            ],
-            "functions": [
-                {"kind": "irqs-disabled", "function": "free_pcppages_bulk", "here": 1_500,
-                    "there": 0},
-                {"kind": "timer", "function": "</b>", "here": 0, "there": 1_300},
-                {"kind": "return", "function": "__schedule", "here": 1_000, "there": 1_100},
-            ],
-        }],
-    });
-    let document = json!({
+            {"function": "user mode", "context": "stress-ng", "depth": 0, "begin": 0, "end": 2000},
+            {"function": "do_exit", "context": "stress-ng", "depth": 1, "begin": 0, "end": 2000},
+            {"function": "free_pcppages_bulk", "context": "stress-ng", "depth": 2, "begin": 0,
+                "end": 2000},
+            {"function": "a;b\n</title><script>", "context": "stress-ng", "depth": 3,
+                "begin": 1500, "end": 2000},
+            {"function": "__schedule", "context": "timer/cpu0", "depth": 0, "begin": 2000,
+                "end": 3000}
+        ]"#;
+    let document = r#"{
         "schema": "punctual-exact/1", "kernel": "6.1.0-test", "ns_per_instruction": 8,
-        "digest": "26f535c261060000", "instructions": 1_453_768_064_u64, "cut": 0,
-        "worst": [sample], "ordinary": ordinary,
+        "digest": "26f535c261060000", "instructions": 1453768064, "cut": 0,
+        "worst": [{SAMPLE, "without": 7,
+            "more": [{"function": "free_pcppages_bulk", "here": 1500, "there": 20}]}],
+        "ordinary": {SAMPLE, "without": 0, "more": []},
         "irqs_disabled": [{
-            "function": "free_pcppages_bulk", "by": null, "count": 23, "total": 7_916_154,
-            "longest": 4_053_251, "ended_in": "__free_one_page",
+            "function": "free_pcppages_bulk", "by": null, "count": 23, "total": 7916154,
+            "longest": 4053251, "ended_in": "__free_one_page"
         }],
         "preemption_disabled": [{
-            "function": "unmap_page_range", "by": "_raw_spin_lock", "count": 2, "total": 70_000,
-            "context": "preemption-disabled", "longest": 60_000, "ended_in": "unmap_page_range",
+            "function": "unmap_page_range", "by": "_raw_spin_lock", "count": 2, "total": 70000,
+            "context": "preemption-disabled", "longest": 60000, "ended_in": "unmap_page_range",
             "stack": ["user mode", "do_exit", "unmap_page_range"],
-            "functions": [["unmap_page_range", 50_000], ["</b>", 10_000]],
+            "functions": [["unmap_page_range", 50000], ["</b>", 10000]]
         }],
         "not_preempted": [{
-            "function": "zap_pte_range", "by": null, "count": 1, "total": 40_000,
-            "context": "interrupt", "longest": 40_000, "ended_in": "unmap_page_range",
+            "function": "zap_pte_range", "by": null, "count": 1, "total": 40000,
+            "context": "interrupt", "longest": 40000, "ended_in": "unmap_page_range",
             "stack": ["user mode", "do_exit", "zap_pte_range"],
-            "functions": [["zap_pte_range", 30_000]],
+            "functions": [["zap_pte_range", 30000]]
         }],
         "migration_disabled": [{
-            "function": "free_unref_folios", "by": "rt_spin_lock", "count": 7, "total": 90_000,
-            "context": "task", "longest": 70_000, "ended_in": "free_unref_folios",
+            "function": "free_unref_folios", "by": "rt_spin_lock", "count": 7, "total": 90000,
+            "context": "task", "longest": 70000, "ended_in": "free_unref_folios"
         }],
         "lock_waits": [{
-            "function": "vma_link_file", "by": "rwbase_write_lock", "count": 3, "total": 30_000,
-            "context": "task", "longest": 20_000, "ended_in": "vma_link_file",
+            "function": "vma_link_file", "by": "rwbase_write_lock", "count": 3, "total": 30000,
+            "context": "task", "longest": 20000, "ended_in": "vma_link_file"
         }],
-        "findings": [], "difference": difference,
-    });
-    serde_json::from_value(document).expect("a document")
-}
-
-/// The same compared with another kernel, and with source lines.
-fn compared() -> ExactDocument {
-    let difference = json!({
-        "against": "6.12", "kernel": "6.12.117\u{1b}[2J", "digest": "5349e7a7d3a1b801",
-        "pairs": [{
-            "of": "ordinary", "samples": 1, "here": 3_000, "there": 2_400, "same": 9,
-            "parts": [
-                {"kind": "irqs-disabled", "here": 2_000, "there": 0},
-                {"kind": "timer", "here": 0, "there": 1_300},
-                {"kind": "return", "here": 1_000, "there": 1_100},
-            ],
-            "functions": [
-                {"kind": "irqs-disabled", "function": "free_pcppages_bulk", "here": 1_500,
-                    "there": 0},
-                {"kind": "timer", "function": "</b>", "here": 0, "there": 1_300},
-                {"kind": "return", "function": "__schedule", "here": 1_000, "there": 1_100},
-            ],
-        }],
-    });
-    let line = json!({
-        "line": "mm/page_alloc.c:1123", "function": "free_pcppages_bulk", "own": 1_400,
-    });
-    let mut document = document();
-    document.worst[0].lines = vec![serde_json::from_value(line).expect("a line")];
-    document.difference = serde_json::from_value(difference).expect("a difference");
-    document
+        "findings": [],
+        "difference": {
+            "against": "6.12", "kernel": "6.12.117\u001b[2J", "digest": "5349e7a7d3a1b801",
+            "pairs": [{
+                "of": "ordinary", "samples": 1, "here": 3000, "there": 2400, "same": 9,
+                "parts": [
+                    {"kind": "irqs-disabled", "here": 2000, "there": 0},
+                    {"kind": "timer", "here": 0, "there": 1300},
+                    {"kind": "return", "here": 1000, "there": 1100}
+                ],
+                "functions": [
+                    {"kind": "irqs-disabled", "function": "free_pcppages_bulk", "here": 1500,
+                        "there": 0},
+                    {"kind": "timer", "function": "</b>", "here": 0, "there": 1300},
+                    {"kind": "return", "function": "__schedule", "here": 1000, "there": 1100}
+                ]
+            }]
+        }
+    }"#;
+    serde_json::from_str(&document.replace("SAMPLE", sample)).expect("a document")
 }
 
 #[test]
 fn differences_between_kernels_are_shown_by_part_and_function() {
     let options = ShowOptions { width: 80, ..ShowOptions::default() };
-    let text = terminal::exact(&compared(), 5, &options);
+    let text = terminal::exact(&document(), 5, &options);
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     for shown in [
         "instructions by source line: mm/page_alloc.c:1123 1,400 (free_pcppages_bulk)",
@@ -209,7 +172,7 @@ fn the_page_shows_the_differences_between_kernels_with_a_drawing() {
     let bundle = bundle("good");
     let summary = punctual_stats::summarize(&bundle);
     let input =
-        html::ReportInput { exact: Some(compared()), ..html::ReportInput::of(&bundle, &summary) };
+        html::ReportInput { exact: Some(document()), ..html::ReportInput::of(&bundle, &summary) };
     let page = html::report(&[input]).expect("a page");
     let section = page.split("id=\"exact\"").nth(1).expect("a section of it");
     let section = section.split("</section>").next().expect("its end");

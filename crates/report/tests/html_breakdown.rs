@@ -3,18 +3,18 @@
 
 use crate::browser::open;
 use crate::recording;
-use crate::recording::{CONTROL, HOG, Recording, us};
+use crate::recording::{CONTROL, HOG, us};
 use crate::support::hostile_names;
 use crate::support::synthetic::{Recipe, write};
 use punctual_bundle::explanation::EventSource;
-use punctual_core::event::TaskState;
-use punctual_core::{CpuSet, EventKind};
+use punctual_core::CpuSet;
 use punctual_explain::explain::{LatencyInterval, StartKind, explain};
 use punctual_explain::gaps::Gaps;
 use punctual_explain::threads::Coverage;
 use punctual_explain::{Explained, Explanations};
 use punctual_report::html::breakdown::Breakdown;
 use punctual_report::html::{ReportInput, report};
+use punctual_testing::events;
 use scraper::{Html, Selector};
 
 /// A thread that a hog's system call kept from running; `hog` is the hog's name.
@@ -23,13 +23,11 @@ fn explanations(hog: &str) -> Explanations {
     names.tasks.entry(HOG).or_default().comm = hog.to_owned();
     names.syscalls.insert(56, "clone".to_owned());
     let recorded = punctual_core::event::Recorded::without_events("none", us(0));
-    let mut all = Recording { recorded, names, events: Vec::new() };
-    all.add(0, 0, HOG, EventKind::SyscallEnter { number: 56, args: [0; 2] });
-    all.add(1_030, 0, HOG, EventKind::VectorEntry { vector: 0xec });
-    all.add(1_032, 0, HOG, EventKind::Waking { task: CONTROL, prio: 19, target: 0 });
-    all.add(1_033, 0, HOG, EventKind::Wakeup { task: CONTROL, prio: 19, target: 0, new: false });
-    all.add(1_038, 0, HOG, EventKind::VectorExit { vector: 0xec });
-    all.switch(2_500, 0, HOG, TaskState::Preempted, CONTROL);
+    let events = events!(
+        "5000s cpu0 2000 sys_enter 56
+        +1030us vector_entry 0xec; +2us waking 1000/19; +1us wakeup 1000/19; +5us vector_exit 0xec
+        +1462us switch R -> 1000/19"
+    );
     let late = LatencyInterval {
         tid: CONTROL,
         cpu: 0,
@@ -38,14 +36,13 @@ fn explanations(hog: &str) -> Explanations {
         kind: StartKind::Timer,
     };
     let explanation =
-        explain(late, &all.events, &Coverage::between(us(0), us(3_000)), &Gaps::default());
-    let events = all.events;
+        explain(late, &events, &Coverage::between(us(0), us(3_000)), &Gaps::default());
     let (phase, series) = ("main".to_owned(), hog.to_owned());
     Explanations {
         source: EventSource::Windows,
         rule: None,
-        recorded: all.recorded,
-        names: all.names,
+        recorded,
+        names,
         series: Vec::new(),
         samples: vec![Explained { phase, series, explanation, events, left_out: CpuSet::new() }],
         coincidences: None,

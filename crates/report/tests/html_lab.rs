@@ -44,13 +44,9 @@ fn lab(
         created: jiff::Timestamp::UNIX_EPOCH,
         finished: true,
         axes: vec![AxisDocument { name: axis.into(), values: values.into() }],
-        seeds: Vec::new(),
         repeat: 1,
-        requirements: Vec::new(),
-        limits: Vec::new(),
-        published: Vec::new(),
         cells,
-        verdict: None,
+        ..LabDocument::default()
     };
     (document, bundles.into_iter().map(Some).collect())
 }
@@ -58,43 +54,24 @@ fn lab(
 fn cell(axis: &str, value: &str, bundle: &Bundle, target: &str) -> CellDocument {
     let summary = punctual_stats::summarize(bundle);
     let figures: Vec<SeriesFigures> = summary.phases[0].series.iter().map(figures).collect();
-    let run = RunDocument {
-        bundle: Some(value.into()),
-        digest: None,
-        took: None,
-        exit_code: Some(0),
-        failure: None,
-    };
+    let run =
+        RunDocument { bundle: Some(value.into()), exit_code: Some(0), ..RunDocument::default() };
     let seed = SeedDocument {
-        seed: None,
         experiment: value.into(),
         runs: vec![run],
-        verdict: None,
         series: figures.clone(),
-        work: Vec::new(),
+        ..SeedDocument::default()
     };
-    let series = figures.into_iter().map(|figures| CellSeries {
-        figures,
-        modes: Vec::new(),
-        worst_seed: None,
-        best_max: None,
-        requirements: Vec::new(),
-        equivalence: Vec::new(),
-    });
+    let series = figures.into_iter().map(|figures| CellSeries { figures, ..CellSeries::default() });
     CellDocument {
         name: value.into(),
         axes: [(axis.to_owned(), value.to_owned())].into(),
         target: target.into(),
         state: CellState::Done,
         bundle: Some(value.into()),
-        digest: None,
-        repeats: Vec::new(),
-        equal: None,
-        verdict: None,
         series: series.collect(),
-        worst: None,
         seeds: vec![seed],
-        trouble: Vec::new(),
+        ..CellDocument::default()
     }
 }
 
@@ -248,12 +225,8 @@ fn each_lab_cell_shows_the_cause_of_its_worst_sample() {
     let worst = |latency: i64| WorstCellSample {
         series: "main/timer/cpu0".into(),
         latency,
-        seed: None,
         bundle: "b".into(),
-        cause: None,
-        exact: false,
-        calls: Vec::new(),
-        unexplained: None,
+        ..WorstCellSample::default()
     };
     let who = Some("__free_<b>one_page".into());
     let cause = AnsweredDelay::new("irqs-disabled", "interrupts disabled", who, 0.998);

@@ -7,11 +7,11 @@ use crate::recording::Recording;
 use crate::support::hostile_names;
 use crate::support::synthetic::{Recipe, write};
 use punctual_bundle::Bundle;
-use punctual_core::Tid;
-use punctual_core::event::{FunctionName, TaskName, TaskState};
+use punctual_core::event::{FunctionName, TaskName};
 use punctual_explain::pairs::PairRequest;
 use punctual_report::html::recording::{RecordingDigest, RecordingSource};
 use punctual_report::html::{ReportInput, report};
+use punctual_testing::events;
 use std::path::Path;
 
 fn page(bundle: &Bundle, all: &Recording, requests: Vec<PairRequest>) -> String {
@@ -142,8 +142,8 @@ fn contradictory_events_cause_a_warning_on_the_page() {
     let mut all = recording::recording(10);
     let text = "events contradict earlier ones";
     assert!(!page(&bundle, &all, Vec::new()).to_lowercase().contains(text), "nothing contradicts");
-    all.switch(3_400, 0, Tid::IDLE, TaskState::Preempted, recording::HOG);
-    all.switch(3_500, 0, recording::CONTROL, TaskState::Sleeping, Tid::IDLE);
+    all.events
+        .extend(events!("5000.0034s cpu0 0 switch R -> 2000; 5000.0035s 1000/19 switch S -> 0"));
     all.events.sort_by_key(|event| event.at);
     let page = page(&bundle, &all, Vec::new());
     assert!(page.to_lowercase().contains(text), "the page says nothing of a contradiction");
@@ -194,15 +194,8 @@ fn a_recording_with_many_events_is_shown_reduced() {
     let directory = tempfile::tempdir().unwrap();
     let bundle = recording_only(directory.path());
     let mut all = recording::recording(2);
-    for k in 0..60_000 {
-        let state = punctual_core::event::TaskState::Preempted;
-        let [prev, next] = if k % 2 == 0 {
-            [recording::HOG, recording::HELPER]
-        } else {
-            [recording::HELPER, recording::HOG]
-        };
-        all.switch(3_000 + k, 1, prev, state, next);
-    }
+    let switches = ["switch R -> 1001; +1us switch R -> 2000"; 30_000].join("; +1us ");
+    all.events.extend(events!("5000.003s cpu1 2000 {switches}"));
     all.recorded.ended = recording::us(70_000);
     all.events.sort_by_key(|event| event.at);
     all.names.points.clear();

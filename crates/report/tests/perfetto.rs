@@ -10,7 +10,7 @@ use punctual_core::event::TaskState;
 use punctual_core::{EventKind, MonotonicNs, Names, Tid};
 use punctual_report::export::{self, Format, RecordingInput, export_recording};
 use punctual_report::marks::{Extent, Lane, Marks};
-use serde_json::json;
+use punctual_testing::events;
 use std::collections::BTreeMap;
 
 const STATES: &str = "select t.tid, s.state, s.ts, s.dur from thread_state s join thread t \
@@ -164,32 +164,31 @@ fn perfetto_reads_an_exported_recording() {
 /// A call in a softirq on an interrupt on a task, each on its own track, in ns from the release.
 #[test]
 fn perfetto_reads_the_calls_of_exact_samples() {
-    let call = |function: &str, context: &str, depth: u32, begin: u64, end: u64| {
-        json!({
-            "function": function, "context": context, "depth": depth, "begin": begin, "end": end,
-        })
-    };
-    let sample = json!({
-        "phase": "main", "series": "t/cpu0", "sample": 609, "due": 9_000,
-        "latency_ns": 8_080, "thread": "timer/cpu0", "instructions": 1_000, "without": 10,
-        "parts": [{
-            "kind": "return", "begin": 0, "instructions": 1_000, "functions": [], "stack": [],
-        }],
-        "functions": [], "more": [],
-        "calls": [
-            call("do_exit", "stress'ng", 0, 0, 1_000),
-            call("free_pages", "stress'ng", 1, 100, 900),
-            call("asm_sysvec_apic_timer_interrupt", "interrupt", 2, 200, 500),
-            call("handle_softirqs", "interrupt", 3, 300, 400),
-            call("net_rx_action", "interrupt", 4, 310, 400),
-        ],
-    });
-    let document = json!({
+    let document = r#"{
         "schema": "punctual-exact/1", "kernel": "6.1.0-test", "ns_per_instruction": 8,
-        "digest": "", "instructions": 1, "cut": 0, "worst": [sample], "ordinary": null,
-        "irqs_disabled": [], "findings": [],
-    });
-    let document: ExactDocument = serde_json::from_value(document).expect("a document");
+        "digest": "", "instructions": 1, "cut": 0, "ordinary": null, "irqs_disabled": [],
+        "findings": [],
+        "worst": [{
+            "phase": "main", "series": "t/cpu0", "sample": 609, "due": 9000, "latency_ns": 8080,
+            "thread": "timer/cpu0", "instructions": 1000, "without": 10, "functions": [],
+            "more": [],
+            "parts": [{"kind": "return", "begin": 0, "instructions": 1000, "functions": [],
+                "stack": []}],
+            "calls": [
+                {"function": "do_exit", "context": "stress'ng", "depth": 0, "begin": 0,
+                    "end": 1000},
+                {"function": "free_pages", "context": "stress'ng", "depth": 1, "begin": 100,
+                    "end": 900},
+                {"function": "asm_sysvec_apic_timer_interrupt", "context": "interrupt",
+                    "depth": 2, "begin": 200, "end": 500},
+                {"function": "handle_softirqs", "context": "interrupt", "depth": 3, "begin": 300,
+                    "end": 400},
+                {"function": "net_rx_action", "context": "interrupt", "depth": 4, "begin": 310,
+                    "end": 400}
+            ]
+        }]
+    }"#;
+    let document: ExactDocument = serde_json::from_str(document).expect("a document");
     let mut bytes = Vec::new();
     export::exact_perfetto(&document, &mut bytes).expect("a Vec takes it");
     let query = "select slice.name, ts, dur, depth, track.name from slice join track on \
@@ -220,18 +219,16 @@ fn hostile_recordings_are_only_text() {
         softirqs: [(3, evil.to_owned())].into(),
         ..Names::default()
     };
-    all.add(
-        i64::MIN / 2_000,
-        9,
-        Tid(u32::MAX),
-        EventKind::Lost { count: u64::MAX, since: MonotonicNs(i64::MAX) },
-    );
-    all.add(
-        i64::MAX / 2_000,
-        9,
-        Tid(7),
-        EventKind::HrtimerStart { timer: 1, expires: MonotonicNs(i64::MIN), slack: None },
-    );
+    all.events.extend(events!(
+        "{} cpu9 {} lost {} since={}
+        {} cpu9 7 hrtimer_start 1 expires={}",
+        recording::us(i64::MIN / 2_000).0,
+        u32::MAX,
+        u64::MAX,
+        i64::MAX,
+        recording::us(i64::MAX / 2_000).0,
+        i64::MIN
+    ));
     let queries = [
         "select count(*) from slice where name glob '*drop table*'",
         "select count(*) from sched where utid != 0",

@@ -4,14 +4,12 @@ use crate::recording;
 use crate::support::synthetic::{Recipe, write};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
-use punctual_core::event::{
-    CpuContext, FunctionId, Futex, PointId, PointKind, RecordBytes, StackId, TaskState,
-    TracepointId,
-};
+use punctual_core::event::{CpuContext, PointId, PointKind, RecordBytes, TracepointId};
 use punctual_core::{Event, EventKind, MonotonicNs, Tid};
 use punctual_report::export::{Format, RecordingInput, export_recording};
 use punctual_report::html::recording::{RecordingDigest, RecordingSource};
 use punctual_report::html::{ReportInput, report};
+use punctual_testing::events;
 
 /// Mostly within the recording and close together, sometimes arbitrary.
 fn instant() -> impl Strategy<Value = MonotonicNs> {
@@ -26,92 +24,53 @@ fn small() -> impl Strategy<Value = u32> {
     prop_oneof![8 => 0u32..5, 1 => any::<u32>()]
 }
 
+/// In these events, `$n` is a small number, `$b` a byte, `$p` a priority, `$u` any number of 64
+/// bits, `$s` one with a sign, `$c` any CPU, and `$i` an instant.
+const KINDS: &str = "switch R -> $n/$p; switch S -> $n/$p; switch X -> $n/$p; waking $n/1 cpu$c
+    migrate $n cpu0 -> cpu3; exit; exec
+    irq_entry $n; irq_exit $n; softirq_entry $b; softirq_exit $b; vector_entry $b; idle_enter $n
+    idle_exit; frequency $n; hrtimer_entry 1 now=$i expires=$i; hrtimer_start 1 expires=$i
+    timer_start $u $u
+    sys_enter $n $u; sys_exit $n $s; futex_enter wait $u; contention_begin $u
+    block_issue $n $n $n; block_complete $n $n $n error=-5; interrupted; interrupted call=$n
+    unthrottled $n; stack $n
+    call $n began=$i depth=$b; call $n began=$i depth=3 left; sample $n due=$i; lost $u since=$i
+    call $n began=$i depth=$b; sample $n due=$i; lost $u since=$i; lost $u since=$i";
+
 fn what() -> impl Strategy<Value = EventKind> {
-    let n = small;
-    let state =
-        prop_oneof![Just(TaskState::Preempted), Just(TaskState::Sleeping), Just(TaskState::Dead)];
-    let kind = prop_oneof![Just(PointKind::Begin), Just(PointKind::End), Just(PointKind::Point)];
-    let sched = prop_oneof![
-        (any::<i16>(), state, n()).prop_map(|(prio, prev_state, next)| EventKind::Switch {
-            prev_prio: prio,
-            prev_state,
-            next: Tid(next),
-            next_prio: prio
-        }),
-        (n(), any::<u16>()).prop_map(|(task, target)| EventKind::Waking {
-            task: Tid(task),
-            prio: 1,
-            target
-        }),
-        (n(), 0u16..4).prop_map(|(task, to)| EventKind::Migrate { task: Tid(task), from: 0, to }),
-        Just(EventKind::Exit),
-        Just(EventKind::Exec),
-    ];
-    let cpu = prop_oneof![
-        n().prop_map(|irq| EventKind::IrqEntry { irq }),
-        n().prop_map(|irq| EventKind::IrqExit { irq, handled: true }),
-        any::<u8>().prop_map(|vector| EventKind::SoftirqEntry { vector }),
-        any::<u8>().prop_map(|vector| EventKind::SoftirqExit { vector }),
-        any::<u8>().prop_map(|vector| EventKind::VectorEntry { vector }),
-        n().prop_map(|state| EventKind::IdleEnter { state }),
-        Just(EventKind::IdleExit),
-        n().prop_map(|khz| EventKind::Frequency { khz }),
-        (instant(), instant()).prop_map(|(now, at)| EventKind::HrtimerExpireEntry {
-            timer: 1,
-            now: Some(now),
-            expires: Some(at),
-            slack: None
-        }),
-        instant().prop_map(|expires| EventKind::HrtimerStart { timer: 1, expires, slack: None }),
-        (any::<u64>(), any::<u64>())
-            .prop_map(|(timer, expires)| EventKind::TimerStart { timer, expires }),
-    ];
-    let thread = prop_oneof![
-        (n(), any::<u64>())
-            .prop_map(|(number, arg)| EventKind::SyscallEnter { number, args: [arg, 0] }),
-        (n(), any::<i64>()).prop_map(|(number, result)| EventKind::SyscallExit { number, result }),
-        any::<u64>().prop_map(|address| EventKind::FutexEnter { op: Futex::Wait, address }),
-        any::<u64>().prop_map(|lock| EventKind::ContentionBegin { lock, flags: 0 }),
-        (n(), n(), n()).prop_map(|(device, sector, bytes)| EventKind::BlockIssue {
-            device,
-            sector: sector.into(),
-            bytes,
-            write: false
-        }),
-        (n(), n(), n()).prop_map(|(device, sector, bytes)| EventKind::BlockComplete {
-            device,
-            sector: sector.into(),
-            bytes,
-            error: -5
-        }),
-        proptest::option::of(n()).prop_map(|call| EventKind::Interrupted { call }),
-        (n(), any::<u64>(), any::<bool>()).prop_map(|(bits, site, section)| {
+    let kinds: Vec<String> = KINDS.split([';', '\n']).map(str::to_owned).collect();
+    let fields = (any::<(u8, u16, i16, u64, i64)>(), [small(), small(), small()]);
+    let instants = [instant(), instant()];
+    let parsed = (prop::sample::select(kinds), fields, instants).prop_map(
+        |(mut kind, ((byte, cpu, prio, unsigned, signed), numbers), instants)| {
+            for number in numbers {
+                kind = kind.replacen("$n", &number.to_string(), 1);
+            }
+            for instant in instants {
+                kind = kind.replacen("$i", &instant.0.to_string(), 1);
+            }
+            kind = kind.replace("$b", &byte.to_string()).replace("$c", &cpu.to_string());
+            kind = kind.replace("$p", &prio.to_string()).replace("$u", &unsigned.to_string());
+            kind = kind.replace("$s", &signed.to_string());
+            events!("0 1/{prio} {kind}")[0].what
+        },
+    );
+    let point = prop_oneof![Just(PointKind::Begin), Just(PointKind::End), Just(PointKind::Point)];
+    prop_oneof![
+        20 => parsed,
+        1 => (small(), any::<u64>(), any::<bool>()).prop_map(|(bits, site, section)| {
             EventKind::Context { context: CpuContext::of_bits(bits), site, section }
         }),
-        n().prop_map(|task| EventKind::Unthrottled { task: Tid(task) }),
-        (n(), proptest::collection::vec(any::<u8>(), 0..80)).prop_map(|(id, record)| {
-            EventKind::Tracepoint {
-                tracepoint: TracepointId(id),
-                record: RecordBytes::new(&record),
+        1 => (small(), proptest::collection::vec(any::<u8>(), 0..80)).prop_map(|(id, record)| {
+            let record = RecordBytes::new(&record);
+            EventKind::Tracepoint { tracepoint: TracepointId(id), record }
+        }),
+        4 => (small(), point, any::<u8>(), any::<[i64; 2]>()).prop_map(
+            |(point, kind, count, values)| {
+                EventKind::Point { point: PointId(point), kind, count, values }
             }
-        }),
-        n().prop_map(|stack| EventKind::Stack { stack: StackId(stack) }),
-    ];
-    let own = prop_oneof![
-        (n(), kind, any::<u8>(), any::<[i64; 2]>()).prop_map(|(point, kind, count, values)| {
-            EventKind::Point { point: PointId(point), kind, count, values }
-        }),
-        (n(), instant(), any::<u16>()).prop_map(|(function, began, depth)| EventKind::Call {
-            function: FunctionId(function),
-            began,
-            depth,
-            left: depth == 3,
-            argument: None
-        }),
-        (n(), instant()).prop_map(|(series, due)| EventKind::Sample { series, due }),
-        (any::<u64>(), instant()).prop_map(|(count, since)| EventKind::Lost { count, since }),
-    ];
-    prop_oneof![sched, cpu, thread, own]
+        ),
+    ]
 }
 
 fn event() -> impl Strategy<Value = Event> {
@@ -147,14 +106,13 @@ proptest! {
         };
         let mut out = Vec::new();
         export_recording(input, events.iter().copied(), Format::Perfetto, &mut out).unwrap();
-        let source = RecordingSource {
-            recorded: &all.recorded,
-            names: &all.names,
-            series: Vec::new(),
-            requests: Vec::new(),
-        };
-        RecordingDigest::of(&source, || events.iter().copied());
+        RecordingDigest::of(&source(&all), || events.iter().copied());
     }
+}
+
+fn source(all: &recording::Recording) -> RecordingSource<'_> {
+    let (recorded, names) = (&all.recorded, &all.names);
+    RecordingSource { recorded, names, series: Vec::new(), requests: Vec::new() }
 }
 
 /// The same data once through the whole page.
@@ -167,13 +125,7 @@ fn a_page_is_made_of_any_events() {
     let all = recording::recording(1);
     let mut runner = proptest::test_runner::TestRunner::deterministic();
     let events = proptest::collection::vec(event(), 2_000).new_tree(&mut runner).unwrap().current();
-    let source = RecordingSource {
-        recorded: &all.recorded,
-        names: &all.names,
-        series: Vec::new(),
-        requests: Vec::new(),
-    };
-    let digest = RecordingDigest::of(&source, || events.iter().copied());
+    let digest = RecordingDigest::of(&source(&all), || events.iter().copied());
     let page =
         report(&[ReportInput { recording: Some(&digest), ..ReportInput::of(&bundle, &summary) }])
             .unwrap();

@@ -316,7 +316,7 @@ impl Cycles {
         }
         thread.finish(lost);
         if self.ended.len() >= ENDED {
-            self.left_out += thread.cycles();
+            self.left_out += thread.cycles;
             return begun;
         }
         thread.worst_cycles.end();
@@ -355,13 +355,13 @@ impl Cycles {
             .attacher
             .select(tid, inferred.map(|found| (found.site.call, found.site.by_argument)))
         {
-            self.findings.push(findings::not_selected(&self.options.phase, thread.name(), &why));
+            self.findings.push(findings::not_selected(&self.options.phase, &thread.name, &why));
         }
         let Some(inferred) = inferred else { return false };
         let mut taken = self.labels();
         taken.extend_from_slice(place.taken);
         let Some(thread) = self.threads.get_mut(&tid) else { return false };
-        let label = thread::label(thread.name(), &taken);
+        let label = thread::label(&thread.name, &taken);
         let known = (&self.calls, self.attacher.facts(tid));
         match thread.begin(&label, inferred, place, &self.options, known) {
             Ok(waits) => {
@@ -433,7 +433,7 @@ impl Cycles {
     pub fn missed(&self) -> impl Iterator<Item = String> {
         let of = |thread: &CycleThread| {
             let (missed, deadline) = thread.missed().zip(self.options.deadline)?;
-            let (label, all) = (thread.label()?, thread.cycles());
+            let (label, all) = (thread.label()?, thread.cycles);
             Some(format!("    {missed} of {all} cycles of {label} took longer than {deadline}"))
         };
         self.all().filter_map(of)
@@ -471,7 +471,7 @@ impl Cycles {
         self.polling.finish();
         let mut names = FunctionNames::default();
         for thread in self.ended.iter_mut().chain(self.threads.values_mut()) {
-            let tid = thread.tid();
+            let tid = thread.tid;
             self.stacks_lost += thread.worst_cycles.look_up(tid, &self.attacher);
             thread.worst_cycles.describe(tid, &mut names, &self.calls);
         }
@@ -482,7 +482,7 @@ impl Cycles {
         let lint = threads.map(|one| one.lint(any_real_time, &self.host, &self.calls));
         all.extend(lint.flatten().collect::<Vec<_>>());
         all.extend(findings::not_seen(&self.options.phase, lost, unseen, self.left_out));
-        let hidden = self.all().map(CycleThread::hidden).sum();
+        let hidden = self.all().map(|thread| thread.hidden).sum();
         all.extend(findings::hidden(&self.options.phase, hidden));
         let stacks_lost = self.attacher.lost_stacks() + self.stacks_lost;
         let phase = &self.options.phase;
@@ -509,7 +509,7 @@ impl Cycles {
     pub fn without_series(&self) -> Vec<String> {
         let is_open = |of: &&SeriesRequirement| {
             let label = |series: &CycleSeries| series.kept.meta.measure.clone();
-            !self.all_series().any(|series| of.is_about(&label(series), series.kind()))
+            !self.all_series().any(|series| of.is_about(&label(series), series.kind))
         };
         self.options.requirements.iter().filter(is_open).map(ToString::to_string).collect()
     }
@@ -618,7 +618,7 @@ fn watched_series(phase: &str, thread: &CycleThread) -> Option<WatchedSeries> {
     Some(WatchedSeries {
         phase: phase.to_owned(),
         series: meta.name.clone(),
-        whose: SampleTask::Thread(Tid(thread.tid())),
+        whose: SampleTask::Thread(Tid(thread.tid)),
         clock: Clock::Monotonic,
         waited: if thread.is_timed() { Waited::Timer } else { Waited::Interval },
         cpus: meta.cpus.clone(),

@@ -15,6 +15,7 @@ pub(crate) const INTERVAL: Nanos = Nanos::from_secs(15);
 const MODE: u32 = 0o644;
 
 /// The file, and the results of its writes.
+#[derive(Default)]
 pub struct MetricsFile {
     path: PathBuf,
     next: MonotonicNs,
@@ -26,7 +27,7 @@ pub struct MetricsFile {
 impl MetricsFile {
     /// Writes nothing yet; the first version is due at once.
     pub fn new(path: PathBuf) -> MetricsFile {
-        MetricsFile { path, next: MonotonicNs(0), written: 0, failed: 0, why: None }
+        MetricsFile { path, ..MetricsFile::default() }
     }
 
     /// Whether a new version is due.

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 
 #[derive(Default)]
 pub struct Observers {
-    threads: BTreeSet<u32>,
+    pub threads: BTreeSet<u32>,
     looked: Option<MonotonicNs>,
 }
 
@@ -26,10 +26,6 @@ impl Observers {
             self.looked = Some(now);
             self.threads.extend(observers::threads(&observers::processes()));
         }
-    }
-
-    pub fn threads(&self) -> &BTreeSet<u32> {
-        &self.threads
     }
 
     /// Marks an entry that punctual caused.

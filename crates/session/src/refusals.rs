@@ -117,40 +117,23 @@ fn error(number: i64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use punctual_core::{MonotonicNs, Tid};
+    use punctual_testing::events;
 
-    fn shown(events: &[(u32, EventKind)], lost: bool) -> Vec<(u32, String, bool, u64)> {
+    fn shown(events: &[Event], lost: bool) -> Vec<(u32, String, bool, u64)> {
         let calls = BTreeMap::from([(144, "sched_setscheduler"), (151, "mlockall")]);
-        let event = |(at, (tid, what)): (usize, &(u32, EventKind))| Event {
-            at: MonotonicNs(at as i64),
-            cpu: 0,
-            tid: Tid(*tid),
-            what: *what,
-        };
-        let events: Vec<Event> = events.iter().enumerate().map(event).collect();
-        let all = refusals(&events, &calls, lost).into_iter();
+        let all = refusals(events, &calls, lost).into_iter();
         all.map(|one| (one.thread, one.words(), one.without_entry, one.times)).collect()
-    }
-
-    fn enter(number: u32) -> EventKind {
-        EventKind::SyscallEnter { number, args: [0, 1 | RESET_ON_FORK] }
-    }
-
-    fn exit(number: u32, result: i64) -> EventKind {
-        EventKind::SyscallExit { number, result }
     }
 
     #[test]
     fn a_refusal_without_an_entry_is_told_from_one_with_it() {
-        let events = [
-            (7, enter(144)),
-            (8, exit(144, -1)),
-            (7, exit(144, -1)),
-            (7, enter(151)),
-            (7, exit(151, -12)),
-            (9, enter(144)),
-            (9, exit(144, 0)),
-        ];
+        // The second argument has SCHED_RESET_ON_FORK.
+        let policy = 1 | RESET_ON_FORK;
+        let events = events!(
+            "0 7 sys_enter 144 0 {policy}; 1 8 sys_exit 144 -1; 2 7 sys_exit 144 -1
+            3 7 sys_enter 151 0 {policy}; 4 7 sys_exit 151 -12
+            5 9 sys_enter 144 0 {policy}; 6 9 sys_exit 144"
+        );
         let of = |thread, words: &str, filter| (thread, words.to_owned(), filter, 1);
         let expected = vec![
             of(7, "sched_setscheduler(SCHED_FIFO) was refused (EPERM)", false),

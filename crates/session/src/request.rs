@@ -53,6 +53,7 @@ pub fn load(path: &Path, allow_unknown: bool) -> Result<Loaded, Failure> {
 }
 
 /// An experiment as requested: read, not parsed.
+#[derive(Default)]
 pub struct ExperimentRequest {
     /// The file, or its substitute in messages.
     pub path: PathBuf,
@@ -97,7 +98,7 @@ impl ExperimentRequest {
     /// An experiment without a file or options.
     pub fn of_plain_text(path: &Path, bytes: Vec<u8>) -> ExperimentRequest {
         let (path, stamp) = (path.to_owned(), String::new());
-        ExperimentRequest { path, bytes, allow_unknown: false, stamp, force: false, target: None }
+        ExperimentRequest { path, bytes, stamp, ..ExperimentRequest::default() }
     }
 
     fn options(&self) -> LoadOptions {

@@ -104,7 +104,7 @@ impl EffectEstimate {
     }
 
     /// From a model of `count` values.
-    pub(crate) fn of_model(effect: f64, error: f64, freedom: f64, count: usize) -> EffectEstimate {
+    fn of_model(effect: f64, error: f64, freedom: f64, count: usize) -> EffectEstimate {
         EffectEstimate { effect, error, freedom, variance: error * error * count as f64, count }
     }
 

@@ -54,29 +54,20 @@ pub fn meta(requirements: &[&str]) -> SeriesMeta {
 
 pub fn manifest(outcome: Option<Outcome>) -> Manifest {
     Manifest {
-        baseline: None,
         format: punctual_bundle::manifest::FORMAT.into(),
         version: 1,
         punctual: "0.1.0".into(),
         experiment: "test".into(),
-        experiment_file: None,
-        published: None,
         origin: "run".into(),
-        target: None,
-        machine: None,
         calibration: Fact::NotAsked,
         created: jiff::Timestamp::UNIX_EPOCH,
-        gaps: Vec::new(),
         ending: outcome.map(|outcome| RunEnding {
             at: jiff::Timestamp::UNIX_EPOCH,
             outcome,
             exit_code: 0,
         }),
-        command: None,
         limits: Some(Vec::new()),
-        observed: Vec::new(),
-        unwritten: Vec::new(),
-        verdict: None,
+        ..Manifest::default()
     }
 }
 
@@ -102,33 +93,20 @@ pub(crate) fn lab_of(axis: &str, values: &[(&str, Vec<i64>)]) -> LabDocument {
     };
     let seed = |(seed, max): (usize, &i64)| SeedDocument {
         seed: Some(seed as u64),
-        experiment: String::new(),
-        runs: Vec::new(),
-        verdict: None,
         series: vec![figures(*max)],
-        work: Vec::new(),
+        ..SeedDocument::default()
     };
     let cell = |(value, maxima): &(&str, Vec<i64>)| CellDocument {
         name: (*value).to_owned(),
         axes: [(axis.to_owned(), (*value).to_owned())].into(),
         target: "this machine".into(),
         state: CellState::Done,
-        bundle: None,
-        digest: None,
-        repeats: Vec::new(),
-        equal: None,
-        verdict: None,
         series: vec![CellSeries {
             figures: figures(maxima.iter().copied().max().unwrap_or_default()),
-            modes: Vec::new(),
-            worst_seed: None,
-            best_max: None,
-            requirements: Vec::new(),
-            equivalence: Vec::new(),
+            ..CellSeries::default()
         }],
-        worst: None,
         seeds: maxima.iter().enumerate().map(seed).collect(),
-        trouble: Vec::new(),
+        ..CellDocument::default()
     };
     LabDocument {
         schema: lab::SCHEMA.into(),
@@ -140,13 +118,9 @@ pub(crate) fn lab_of(axis: &str, values: &[(&str, Vec<i64>)]) -> LabDocument {
             name: axis.to_owned(),
             values: values.iter().map(|(value, _)| (*value).to_owned()).collect(),
         }],
-        seeds: Vec::new(),
         repeat: 1,
-        requirements: Vec::new(),
-        limits: Vec::new(),
-        published: Vec::new(),
         cells: values.iter().map(cell).collect(),
-        verdict: None,
+        ..LabDocument::default()
     }
 }
 

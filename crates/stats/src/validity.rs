@@ -24,7 +24,7 @@ pub(crate) const TOO_MUCH_LOST: f64 = 0.01;
 /// All proofs of a run.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Validity {
-    proofs: Vec<Proof>,
+    pub proofs: Vec<Proof>,
 }
 
 /// A verdict adapted to the validity, with the reason for a change.
@@ -52,10 +52,6 @@ impl Validity {
     #[cfg(test)]
     pub(crate) fn of_proofs(proofs: Vec<Proof>) -> Validity {
         Validity { proofs }
-    }
-
-    pub fn proofs(&self) -> &[Proof] {
-        &self.proofs
     }
 
     pub fn word(&self) -> ValidityWord {

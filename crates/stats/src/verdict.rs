@@ -35,7 +35,7 @@ pub(crate) fn of(evidence: &VerdictEvidence) -> Verdict {
     reasons.extend(limits(evidence));
     reasons.extend(evidence.manifest.baseline.iter().flat_map(baseline));
     reasons.extend(ending(evidence));
-    let failed = evidence.validity.proofs().iter();
+    let failed = evidence.validity.proofs.iter();
     let failed = failed.filter(|proof| proof.outcome == ProofOutcome::Fails);
     reasons.extend(failed.map(|proof| Reason::NotAsAsked {
         proof: proof.proof,

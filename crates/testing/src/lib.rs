@@ -8,10 +8,14 @@
 //! assert!(String::from_utf8_lossy(&result.stdout).starts_with("Linux version 6.1"));
 //! ```
 
+mod events;
 mod hidden_samples;
+mod names;
 mod steal;
 
+pub use events::{assert_lines, parse_events};
 pub use hidden_samples::HiddenSamples;
+pub use names::parse_names;
 use punctual_lab::{Arch, BootKernel, Guest, GuestFile, GuestOutcome, GuestResult, Job, LabError};
 use rustix::fs::{FlockOperation, flock};
 use std::fs::File;

@@ -11,7 +11,7 @@ use punctual_core::event::{Event, EventKind};
 use std::collections::VecDeque;
 
 /// Converts the instants of timers.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Bridge {
     /// The trace is on CLOCK_MONOTONIC.
     stated: bool,
@@ -60,10 +60,7 @@ impl Bridge {
         Bridge {
             stated: distance == Some(0),
             bases: distance.map(base).into_iter().collect(),
-            held: VecDeque::new(),
-            holding: false,
-            timers: false,
-            unconverted: 0,
+            ..Bridge::default()
         }
     }
 
@@ -182,18 +179,8 @@ fn near(a: i64, b: i64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use punctual_core::Tid;
+    use punctual_testing::events;
 
-    fn start(at: i64, expires: i64) -> Event {
-        event(at, EventKind::HrtimerStart { timer: 1, expires: MonotonicNs(expires), slack: None })
-    }
-    fn expire(at: i64, now: i64) -> Event {
-        let now = Some(MonotonicNs(now));
-        event(at, EventKind::HrtimerExpireEntry { timer: 1, now, expires: None, slack: None })
-    }
-    fn event(at: i64, what: EventKind) -> Event {
-        Event { at: MonotonicNs(at), cpu: 0, tid: Tid(1), what }
-    }
     fn expiries(bridge: &mut Bridge, events: &[Event]) -> Vec<i64> {
         let mut out = VecDeque::new();
         bridge.pass(&mut events.iter().copied().collect(), &mut out);
@@ -213,15 +200,19 @@ mod tests {
     #[test]
     fn a_timer_expiry_reveals_the_clock_offset() {
         let mut bridge = Bridge::new(None);
-        let events = [
-            start(1_000_000, 2_000_000 - OFF),
-            start(1_100_000, 3_000_000 + WALL),
-            expire(2_000_700, 2_000_200 - OFF),
-            expire(3_000_900, 3_000_100 + WALL),
-            start(4_000_000, 5_000_000 - OFF),
-            start(4_000_000, 5_000_000 + WALL),
-            expire(5_000_600, 5_000_100 - OFF),
-        ];
+        let events = events!(
+            "1ms hrtimer_start 1 expires={}; 1.1ms hrtimer_start 1 expires={}
+            2_000_700 hrtimer_entry 1 now={}; 3_000_900 hrtimer_entry 1 now={}
+            4ms hrtimer_start 1 expires={}; 4ms hrtimer_start 1 expires={}
+            5_000_600 hrtimer_entry 1 now={}",
+            2_000_000 - OFF,
+            3_000_000 + WALL,
+            2_000_200 - OFF,
+            3_000_100 + WALL,
+            5_000_000 - OFF,
+            5_000_000 + WALL,
+            5_000_100 - OFF
+        );
         let found = expiries(&mut bridge, &events);
         // The error is the shortest time from an expiry to its event so far. A timer of
         // CLOCK_REALTIME that started before any expiry is dropped.
@@ -232,7 +223,10 @@ mod tests {
 
     #[test]
     fn monotonic_timestamps_are_not_converted() {
-        let events = [start(1_000, 2_000), expire(2_900, 2_100), start(3_000, 9_000)];
+        let events = events!(
+            "1000 hrtimer_start 1 expires=2000; 2900 hrtimer_entry 1 now=2100
+            3000 hrtimer_start 1 expires=9000"
+        );
         let unchanged = [2_000, 2_100, 9_000];
         for stated in [Some(0), None] {
             let mut bridge = Bridge::new(stated);
@@ -244,7 +238,9 @@ mod tests {
     #[test]
     fn without_a_timer_expiry_other_clocks_are_not_converted() {
         let mut bridge = Bridge::new(None);
-        assert!(expiries(&mut bridge, &[start(1_000, 2_000), start(3_000, 9_000)]).is_empty());
+        let events =
+            events!("1000 hrtimer_start 1 expires=2000; 3000 hrtimer_start 1 expires=9000");
+        assert!(expiries(&mut bridge, &events).is_empty());
         assert_eq!((bridge.relation(), bridge.unconverted), (ClockRelation::Unknown, 2));
     }
 
@@ -255,7 +251,11 @@ mod tests {
         let events: Vec<Event> = (1..100i64)
             .flat_map(|n| {
                 let (at, drift) = (n * 100_000_000, n * 5_000);
-                [expire(at + 400, at - OFF - drift), start(at + 500, at + 1_000 - OFF - drift)]
+                let now = at - OFF - drift;
+                events!(
+                    "{at} exec; +400 hrtimer_entry 1 now={now}; +100 hrtimer_start 1 expires={}",
+                    now + 1_000
+                )
             })
             .collect();
         let found = expiries(&mut bridge, &events);

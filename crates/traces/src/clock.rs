@@ -29,7 +29,7 @@ pub struct TraceClock {
 }
 
 /// When and where a record was made.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Head {
     /// In nanoseconds of the trace's clock.
     pub(crate) at: i64,

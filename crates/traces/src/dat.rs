@@ -113,7 +113,7 @@ impl DatReader {
             self.decoder.lost(cpu, at, count, out);
         }
         let (record, order) = (lane.record(), self.head.order);
-        let head = Head { at, cpu, tid: None, context: None, site: 0 };
+        let head = Head { at, cpu, ..Head::default() };
         let id = order.at(record, 0, 2).map(|id| id as u16);
         match id.and_then(|id| self.head.formats.layouts.get_mut(&id)) {
             Some(layout) => {

@@ -218,7 +218,7 @@ fn sample(head: &mut PerfHead, decoder: &mut Decoder, record: &[u8], out: &mut V
     let id = order.at(raw, 0, 2).map(|id| id as u16);
     let layouts = head.formats.as_mut().map(|formats| &mut formats.layouts);
     // The thread is in the record itself: perf's number is that of its own PID namespace.
-    let place = Head { at: sample.at, cpu: sample.cpu, tid: None, context: None, site: 0 };
+    let place = Head { at: sample.at, cpu: sample.cpu, ..Head::default() };
     match layouts.zip(id).and_then(|(layouts, id)| layouts.get_mut(&id)) {
         Some(layout) => layout.take(raw, order, place, decoder, out),
         None => decoder.unreadable += 1,

@@ -287,9 +287,7 @@ impl FormatReader for PerfettoReader {
             kernel: self.kernel.clone(),
             machine: self.machine.clone(),
             clock: clock.map(str::to_owned),
-            resolution: None,
-            states_enabled: false,
-            findings: Vec::new(),
+            ..FileStatements::default()
         }
     }
 

@@ -4,7 +4,7 @@ use punctual_core::event::Event;
 use std::collections::VecDeque;
 
 /// Holds the newest events back, so that a late one can be inserted in order.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Reorder {
     held: VecDeque<Event>,
     most: usize,
@@ -16,7 +16,7 @@ pub(crate) struct Reorder {
 impl Reorder {
     /// Holds `most` events back; 0 for events that are already in order.
     pub(crate) fn new(most: usize) -> Reorder {
-        Reorder { held: VecDeque::new(), most, last: None, dropped: 0 }
+        Reorder { most, ..Reorder::default() }
     }
 
     pub(crate) fn pass(&mut self, from: &mut VecDeque<Event>, out: &mut VecDeque<Event>) {

@@ -1,8 +1,9 @@
 //! Traces in CTF 1.8, in the format of lttng-modules, in either byte order.
 
 use proptest::prelude::*;
-use punctual_core::event::{EventKind, Group, TaskState, Tid};
-use punctual_core::{Event, MonotonicNs};
+use punctual_core::Event;
+use punctual_core::event::{EventKind, Group, Tid};
+use punctual_testing::events;
 use punctual_traces::{ClockRelation, ReadAt, Trace, TraceError, TraceFacts, TraceFormat};
 
 /// Declarations as in lttng-modules, for few events.
@@ -194,28 +195,25 @@ fn events_of_several_streams_are_merged_in_time_order() {
     let (events, facts) = read(false, streams(false));
     assert_eq!(read(true, streams(true)).0, events);
     assert_eq!((facts.format, facts.unreadable, facts.out_of_order), (TraceFormat::Ctf, 0, 0));
-    let at = |ms: u64| MonotonicNs((BEGAN + ms * MS) as i64);
-    let switch = |prev_prio, prev_state, next: u32, next_prio| EventKind::Switch {
-        prev_prio,
-        prev_state,
-        next: Tid(next),
-        next_prio,
-    };
-    let found: Vec<(MonotonicNs, u16, u32, EventKind)> =
-        events.iter().map(|event| (event.at, event.cpu, event.tid.0, event.what)).collect();
+    let at = |ms: u64| BEGAN + ms * MS;
     // The task of CPU 1 is unknown: its interrupt is counted but produces no event.
-    let lost = EventKind::Lost { count: 3, since: at(400) };
-    let calls: Vec<&EventKind> = found.iter().map(|(.., what)| what).collect();
+    let calls: Vec<&EventKind> = events.iter().map(|event| &event.what).collect();
     assert!(matches!(calls[2], EventKind::SyscallEnter { args: [0x7f00, 128], .. }), "{calls:?}");
     assert!(matches!(calls[1], EventKind::FutexEnter { address: 0x7f00, .. }));
-    let expected = [
-        (at(1), 0, 0, switch(120, TaskState::Preempted, 7, 19)),
-        (at(120), 0, 7, switch(19, TaskState::Sleeping, 0, 120)),
-        (at(250), 0, 0, EventKind::IrqEntry { irq: 17 }),
-        (at(400), 0, 0, switch(120, TaskState::Preempted, 7, 19)),
-        (at(500), 0, 0, lost),
-    ];
-    let others: Vec<_> = found[..1].iter().chain(&found[3..]).copied().collect();
+    let expected = events!(
+        "{} cpu0 0 switch R -> 7/19
+        {} 7/19 switch S -> 0
+        {} irq_entry 17
+        {} switch R -> 7/19
+        {} 0 lost 3 since={}",
+        at(1),
+        at(120),
+        at(250),
+        at(400),
+        at(500),
+        at(400)
+    );
+    let others: Vec<_> = events[..1].iter().chain(&events[3..]).copied().collect();
     assert_eq!(others, expected);
     assert_eq!(facts.recorded.lost(), 3);
     assert_eq!(facts.clock.relation, ClockRelation::Monotonic);

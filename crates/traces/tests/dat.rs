@@ -2,8 +2,9 @@
 
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
-use punctual_core::event::{EventKind, MomentSource, TaskState, Tid};
-use punctual_core::{Event, MonotonicNs};
+use punctual_core::Event;
+use punctual_core::event::{EventKind, MomentSource, Tid};
+use punctual_testing::events;
 use punctual_traces::{ClockRelation, Trace, TraceError, TraceFacts, TraceFormat};
 use std::io::Write;
 
@@ -215,12 +216,8 @@ fn trace_dat_6_and_7_are_read_in_every_byte_order_and_word_size() {
                 (5_015, 1, 77),
             ];
             assert_eq!(events.iter().map(of).collect::<Vec<_>>(), expected, "{shape:?} {version}");
-            let gap = EventKind::Lost { count: 9, since: MonotonicNs(1_017) };
-            assert_eq!(events[4].what, gap);
-            let prev_state = TaskState::Sleeping;
-            let switch =
-                EventKind::Switch { prev_prio: 120, prev_state, next: Tid(77), next_prio: 19 };
-            assert_eq!(events[0].what, switch);
+            let kinds = events!("0 switch S -> 77/19; 0 lost 9 since=1017");
+            assert_eq!([events[0].what, events[4].what], [kinds[0].what, kinds[1].what]);
             assert_eq!(facts.format, TraceFormat::TraceDat);
             assert_eq!(facts.clock.name.as_deref(), Some("mono"));
             assert_eq!(facts.clock.relation, ClockRelation::Monotonic);
@@ -309,12 +306,9 @@ fn functions_stacks_and_samples_of_tracers_are_read() {
             _ => None,
         });
         assert_eq!(stack, Some(vec!["isolate_folios".to_owned(), "shrink_list".to_owned()]));
-        let task = Tid(9);
-        let wakeup = EventKind::Wakeup { task, prio: 19, target: 1, new: false };
-        assert!(of_first.iter().any(|event| event.what == wakeup), "{of_first:?}");
-        let prev_state = TaskState::Blocked;
-        let switch = EventKind::Switch { prev_prio: 120, prev_state, next: task, next_prio: 19 };
-        assert!(of_first.iter().any(|event| event.what == switch), "{of_first:?}");
+        for expected in events!("0 wakeup 9/19 cpu1; 0 switch D -> 9/19") {
+            assert!(of_first.iter().any(|event| event.what == expected.what), "{of_first:?}");
+        }
         let moments = facts.recorded.moments.iter().map(|of| (of.source, of.span().ns()));
         let mut moments: Vec<(MomentSource, i64)> = moments.collect();
         moments.sort_by_key(|(_, span)| *span);

@@ -1,8 +1,9 @@
 //! Traces of Perfetto: one written with its own schema (`data/write_perfetto.py`).
 
 use proptest::prelude::*;
-use punctual_core::event::{EventKind, Group, TaskState, Tid};
+use punctual_core::event::{EventKind, Group, Tid};
 use punctual_core::{Event, MonotonicNs};
+use punctual_testing::events;
 use punctual_traces::{ClockRelation, Trace, TraceFacts, TraceFormat};
 
 const SERVO: &[u8] = include_bytes!("data/servo.perfetto");
@@ -58,13 +59,8 @@ fn perfetto_events_of_every_encoding_are_merged_in_order() {
     assert!(groups.iter().all(|group| facts.recorded.groups.contains(group)));
     let switches: Vec<&Event> =
         events.iter().filter(|event| matches!(event.what, EventKind::Switch { .. })).collect();
-    let first = EventKind::Switch {
-        prev_prio: 9,
-        prev_state: TaskState::Sleeping,
-        next: Tid(7),
-        next_prio: 19,
-    };
-    assert_eq!((switches[0].tid, switches[0].what), (Tid(9), first));
+    let first = events!("0 9/9 switch S -> 7/19")[0];
+    assert_eq!((switches[0].tid, switches[0].what), (first.tid, first.what));
     // Timers are on CLOCK_MONOTONIC, which is five seconds behind.
     let start = events.iter().find_map(|event| match event.what {
         EventKind::HrtimerStart { expires, .. } => Some(expires),

@@ -321,5 +321,5 @@ fn unknown() -> RecordingDocument {
 }
 
 fn nameless(index: usize) -> RecordedSource {
-    RecordedSource { name: format!("source {index}"), cpu: None, recorded: 0, lost: 0, torn: 0 }
+    RecordedSource { name: format!("source {index}"), ..RecordedSource::default() }
 }

@@ -2,8 +2,8 @@
 
 use super::*;
 use proptest::prelude::*;
+use punctual_core::MonotonicNs;
 use punctual_core::event::{Names, Recorded, RecordedSource};
-use punctual_core::{CpuSet, MonotonicNs};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -11,24 +11,13 @@ fn document(keeps: Keeps, cpus: u16) -> RecordingDocument {
     let source = |cpu| RecordedSource {
         name: format!("cpu {cpu}"),
         cpu: Some(cpu),
-        recorded: 0,
-        lost: 0,
-        torn: 0,
+        ..RecordedSource::default()
     };
     let recorded = Recorded {
         recorder: "a test".into(),
-        began: MonotonicNs(0),
         ended: MonotonicNs(1_000),
-        cpus: CpuSet::new(),
-        groups: Vec::new(),
-        tracepoints: Vec::new(),
-        pids: Vec::new(),
-        comms: Vec::new(),
         sources: (0..cpus).map(source).collect(),
-        missing: Vec::new(),
-        point_clock_error: None,
-        moments: Vec::new(),
-        findings: Vec::new(),
+        ..Recorded::default()
     };
     RecordingDocument::new(keeps, recorded, Names::default())
 }

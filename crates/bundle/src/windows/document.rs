@@ -28,7 +28,7 @@ pub struct WindowsDocument {
 }
 
 /// The rule for keeping windows.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, Default)]
 pub struct KeptRule {
     /// The maximum number of worst samples per series.
     pub worst: u32,

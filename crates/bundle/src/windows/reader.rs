@@ -4,7 +4,7 @@ use super::{DIRECTORY, ENDING, MAX_WINDOWS, WindowHead, WindowsDocument};
 use crate::BundleError;
 use crate::member::Member;
 use punctual_core::event::{Names, Recorded};
-use punctual_core::{Bytes, Finding, MonotonicNs, Nanos, Severity};
+use punctual_core::{Bytes, Finding, MonotonicNs, Severity};
 use std::io::Read;
 use std::path::Path;
 
@@ -110,13 +110,7 @@ fn head_of(member: &Member) -> Result<WindowHead, BundleError> {
 
 /// The substitute for a lost document.
 fn unknown() -> WindowsDocument {
-    let rule = super::KeptRule {
-        worst: 0,
-        above: None,
-        before: Nanos::ZERO,
-        buffer: Bytes(0),
-        room: Bytes(0),
-    };
+    let rule = super::KeptRule { buffer: Bytes(0), room: Bytes(0), ..Default::default() };
     WindowsDocument::new(
         rule,
         Recorded::without_events("unknown", MonotonicNs(0)),

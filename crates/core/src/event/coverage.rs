@@ -5,7 +5,7 @@ use crate::{CpuSet, Finding, Missing, MonotonicNs, Nanos};
 use serde::{Deserialize, Serialize};
 
 /// A source with its losses: a CPU's buffer, or a thread's ring of test points.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct RecordedSource {
     /// `cpu 3`, or `points of name (tid 123)`.
     pub name: String,
@@ -21,7 +21,7 @@ pub struct RecordedSource {
 
 /// The coverage of a recording. Events of other groups than `groups` were not requested, and may
 /// have occurred.
-#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Recorded {
     /// The recorder of kernel events: `BPF (BTF tracepoints)`, `BPF (tracepoint formats)`,
     /// `tracefs`, or `none`.
@@ -56,21 +56,7 @@ pub struct Recorded {
 impl Recorded {
     /// A recording without kernel events that begins and ends at this instant.
     pub fn without_events(recorder: &str, at: MonotonicNs) -> Recorded {
-        Recorded {
-            recorder: recorder.to_owned(),
-            began: at,
-            ended: at,
-            cpus: CpuSet::new(),
-            groups: Vec::new(),
-            tracepoints: Vec::new(),
-            pids: Vec::new(),
-            comms: Vec::new(),
-            sources: Vec::new(),
-            missing: Vec::new(),
-            point_clock_error: None,
-            findings: Vec::new(),
-            moments: Vec::new(),
-        }
+        Recorded { recorder: recorder.to_owned(), began: at, ended: at, ..Recorded::default() }
     }
     /// The total number of missing events.
     pub fn lost(&self) -> u64 {

@@ -19,7 +19,7 @@ pub struct TaskName {
 }
 
 /// A function timed by `punctual probe`.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct FunctionName {
     pub name: String,
     /// The object file.

@@ -3,9 +3,10 @@ use crate::explain::{Explanation, LatencyInterval, Part, StartKind};
 use punctual_bundle::explanation::EventSource;
 use punctual_bundle::state::SeriesState;
 use punctual_bundle::{Bundle, Outcome, PhaseMeta, PlannedRequests, SeriesMeta};
-use punctual_core::event::{Recorded, TaskName, Tid};
+use punctual_core::event::{Recorded, Tid};
 use punctual_core::{Clock, ClockNs, CpuSet, Fact, MonotonicNs, Sample, SeriesData, SeriesShape};
 use punctual_stats::{PhaseView, RunView, SeriesView, summarize_run};
+use punctual_testing::parse_names;
 use std::path::Path;
 
 const MS: i64 = 1_000_000;
@@ -167,15 +168,11 @@ fn sample(due: i64, woke: i64, cause: Cause, prio: Option<i16>) -> Explained {
 }
 
 fn explanations(samples: Vec<Explained>) -> Explanations {
-    let mut names = Names::default();
-    let task = |comm: &str| TaskName { process: 8, comm: comm.to_owned(), scheduling: None };
-    names.tasks.insert(Tid(8), task("operator-panel"));
-    names.tasks.insert(Tid(9), task("hog"));
     Explanations {
         source: EventSource::Windows,
         rule: None,
         recorded: Recorded::without_events("none", MonotonicNs(0)),
-        names,
+        names: parse_names("task 8 in 8 operator-panel; task 9 in 8 hog"),
         series: Vec::new(),
         samples,
         coincidences: None,
@@ -295,9 +292,7 @@ fn places(name: &str, line: &str) -> punctual_bundle::meta::MeasureMeta {
     let mut measure = MeasureMeta {
         name: name.to_owned(),
         workload: ATTACHED_WORKLOAD.to_owned(),
-        parameters: Default::default(),
-        series: Vec::new(),
-        notes: Default::default(),
+        ..MeasureMeta::default()
     };
     measure.notes.tables.push(Table {
         name: PLACES.to_owned(),

@@ -1,8 +1,9 @@
 //! Planted associations, and none.
 
 use super::*;
-use punctual_core::event::{Group, TaskState};
+use punctual_core::event::Group;
 use punctual_stats::Random;
+use punctual_testing::events;
 
 const OWN: Tid = Tid(7);
 const OTHER: Tid = Tid(8);
@@ -87,16 +88,12 @@ fn a_planted_association_is_first_with_its_counts() {
 
 #[test]
 fn a_task_ran_from_its_switch_to_the_next_one() {
-    let switch = |at, from: Tid, next| {
-        let prev_state = TaskState::Sleeping;
-        event(at, from, EventKind::Switch { prev_prio: 120, prev_state, next, next_prio: 120 })
-    };
     // From within the second interval to within the fourth, with no event in the third.
-    let events = vec![
-        switch(PERIOD + 10, OWN, OTHER),
-        switch(3 * PERIOD + 10, OTHER, OWN),
-        switch(900 * PERIOD, Tid::IDLE, OWN),
-    ];
+    let events = events!(
+        "10_010 cpu0 7 switch S -> 8
+        30_010 switch S -> 7
+        9ms 0 switch S -> 7"
+    );
     let table = counted(events, &Gaps::default(), &Names::default());
     assert_eq!(counts(&table, "tid 8"), Some((0, 3)));
     assert_eq!(counts(&table, "tid 7"), None);
@@ -105,8 +102,7 @@ fn a_task_ran_from_its_switch_to_the_next_one() {
 
 #[test]
 fn intervals_with_losses_are_in_neither_column() {
-    let lost = EventKind::Lost { count: 3, since: MonotonicNs(50 * PERIOD) };
-    let loss = event(51 * PERIOD + 1, Tid::IDLE, lost);
+    let loss = events!("510_001 cpu0 0 lost 3 since=500_000")[0];
     let gaps = Gaps::of([loss]);
     let table = counted(vec![loss, commit(0)], &gaps, &Names::default());
     assert_eq!((table.late, table.ordinary, table.left_out), (9, 989, 2));

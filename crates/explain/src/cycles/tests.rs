@@ -1,8 +1,8 @@
 use super::*;
 use proptest::prelude::*;
 use punctual_core::cycle::{
-    AwaitedWaker, CallSet, CycleCulprit, DescriptorSet, LockEvidence, LockHolder, OpenCycle,
-    SeriesKind, TaskComm, WaitingCall,
+    AwaitedWaker, CycleCulprit, LockEvidence, LockHolder, OpenCycle, SeriesKind, TaskComm,
+    WaitingCall,
 };
 use punctual_core::{CauseKind, MonotonicNs, Nanos, Split};
 
@@ -24,7 +24,6 @@ pub(super) fn cycle(call: (u32, u16), by: WokenBy, entered: i64, release: i64, t
     run.add(CauseKind::OwnExecution, Nanos(took));
     Cycle {
         tid: 7,
-        cpu: 0,
         release: MonotonicNs(release),
         entered: MonotonicNs(entered),
         woken: MonotonicNs(begin + 400),
@@ -32,28 +31,12 @@ pub(super) fn cycle(call: (u32, u16), by: WokenBy, entered: i64, release: i64, t
         again: MonotonicNs(begin + 500 + took),
         call: WaitingCall { number: call.0, operation: call.1, argument: 5 },
         by,
-        timer: 0,
         waker: 9,
-        waker_name: TaskComm::default(),
         wait_is: CauseKind::Waiting,
-        reclaimed: Nanos::ZERO,
-        faulted: Nanos::ZERO,
-        blocks: 0,
-        blocked: Nanos::ZERO,
-        migrations: 0,
         syscalls: 1,
-        faults: 0,
-        calls: CallSet::default(),
-        written: DescriptorSet::default(),
-        slept_without_pi: false,
-        longest_call: None,
-        culprit: None,
-        holder: None,
-        awaited: None,
-        hidden: 0,
-        likely: None,
         wake,
         run,
+        ..Cycle::default()
     }
 }
 

@@ -2,10 +2,10 @@
 
 use super::*;
 use crate::threads::Interrupt;
-use crate::threads::tests::any_event;
+use crate::threads::tests::{any_event, any_event_of};
 use proptest::prelude::*;
 use punctual_core::EventKind;
-use punctual_core::event::{CpuContext, Futex, StackId};
+use punctual_core::event::CpuContext;
 
 /// The properties of every explanation.
 pub fn check(explanation: &Explanation, events: &[Event]) {
@@ -112,67 +112,21 @@ fn proven(cause: Cause, evidence: &[&Event]) -> bool {
 
 /// Events of waits, pages, devices and timers, besides those of all recordings.
 fn any_wait() -> impl Strategy<Value = Event> {
-    let task = || (0u32..6).prop_map(Tid);
-    let what = prop_oneof![
-        3 => (0usize..4, 0u64..2).prop_map(|(op, address)| EventKind::FutexEnter {
-            op: [Futex::Wait, Futex::LockPi, Futex::Wake, Futex::UnlockPi][op],
-            address,
-        }),
-        3 => Just(EventKind::FutexExit { op: Futex::Wait, result: 0 }),
-        1 => (0u64..3).prop_map(|lock| EventKind::ContentionBegin { lock, flags: 0 }),
-        1 => (0u64..3).prop_map(|lock| EventKind::ContentionEnd { lock, result: 0 }),
-        1 => {
-            (task(), 0i16..120).prop_map(|(task, new)| EventKind::PiSetPrio { task, old: 120, new })
-        },
-        2 => (0u64..9).prop_map(|address| EventKind::PageFault { address, ip: 0, user: true }),
-        1 => (0u8..12).prop_map(|order| EventKind::PageAlloc { order, page: 1 }),
-        1 => Just(EventKind::ReclaimBegin { order: 0 }),
-        1 => Just(EventKind::ReclaimEnd { reclaimed: 1 }),
-        1 => (0u32..2, 0u64..3).prop_map(|(device, sector)| EventKind::BlockIssue {
-            device,
-            sector,
-            bytes: 512,
-            write: true,
-        }),
-        2 => (0u32..2, 0u64..3).prop_map(|(device, sector)| EventKind::BlockComplete {
-            device,
-            sector,
-            bytes: 512,
-            error: 0,
-        }),
-        1 => (task(), 18u8..23).prop_map(|(task, signal)| EventKind::Signal { task, signal }),
-    1 => (0i64..3).prop_map(|result| EventKind::SyscallExit {
-        number: 1,
-        result: [0, -4, -516][result as usize],
-    }),
-    2 => (0i64..3_000_000, proptest::option::of(0u32..900)).prop_map(|(expires, slack)|
-        EventKind::HrtimerExpireEntry {
-            timer: 1,
-            now: None,
-            expires: Some(MonotonicNs(expires)),
-            slack: slack.and_then(std::num::NonZeroU32::new),
-        }),
-        1 => (0u8..3).prop_map(|vector| EventKind::VectorEntry { vector }),
-        1 => (0u8..3).prop_map(|vector| EventKind::VectorExit { vector }),
-        2 => proptest::option::of(0u32..3).prop_map(|call| EventKind::Interrupted { call }),
-        1 => task().prop_map(|task| EventKind::Unthrottled { task }),
-        3 => (0u32..64, 0u64..2, any::<bool>()).prop_map(|(bits, site, section)| {
-            EventKind::Context { context: CpuContext::of_bits(bits), site, section }
-        }),
-        1 => (0u32..3).prop_map(|stack| EventKind::Stack { stack: StackId(stack) }),
-        1 => (task(), -1i16..130, 0u16..3).prop_map(|(task, prio, target)| EventKind::Wakeup {
-            task,
-            prio,
-            target,
-            new: false,
-        }),
-    ];
-    (0i64..1_100, 0u16..3, 0u32..6, what).prop_map(|(at, cpu, tid, what)| Event {
-        at: MonotonicNs(at),
-        cpu,
-        tid: Tid(tid),
-        what,
-    })
+    let kinds = "futex_enter wait $n; futex_enter lock_pi $n; futex_enter wake $n
+        futex_enter unlock_pi $n; futex_exit wait; futex_exit wait; futex_exit wait
+        contention_begin $n; contention_end $n; setprio $t 120 -> $p; page_fault $i; page_fault $n
+        page_alloc $n 1; page_alloc 9 1; reclaim_begin; reclaim_end 1; block_issue $n 1 512 write
+        block_complete $n 1 512; block_complete $n 1 512; signal 18 $t; signal 19 $t
+        sys_exit 1 0; sys_exit 1 -4; sys_exit 1 -516
+        hrtimer_entry 1 expires=$i; hrtimer_entry 1 expires=$i slack=300
+        vector_entry $n; vector_exit $n; interrupted; interrupted call=$n; unthrottled $t
+        stack $n; wakeup $t/$p cpu$n";
+    let context = (0u32..64, 0u64..2, any::<bool>()).prop_map(|(bits, site, section)| {
+        EventKind::Context { context: CpuContext::of_bits(bits), site, section }
+    });
+    let context = proptest::option::weighted(0.1, context);
+    (any_event_of(kinds, 3_000_000), context)
+        .prop_map(|(event, context)| Event { what: context.unwrap_or(event.what), ..event })
 }
 
 proptest! {

@@ -14,6 +14,7 @@ const FAULT_PER_PAGE: Nanos = Nanos(1_000);
 const NEXT: (u64, Nanos) = (64 << 12, Nanos(1_000_000));
 
 /// A thread, with the indices of its events.
+#[derive(Default)]
 pub struct ThreadTimeline {
     pub tid: Tid,
     /// Its states in order of time; absent for unknown times.
@@ -68,22 +69,8 @@ impl ThreadTimeline {
         let mut timeline = ThreadTimeline {
             tid,
             spans: lane.map(|lane| lane.spans.clone()).unwrap_or_default(),
-            runs: Vec::new(),
-            about: Vec::new(),
-            lock_events: Vec::new(),
-            fault_events: Vec::new(),
-            reclaim_events: Vec::new(),
-            returns: Vec::new(),
-            locks: Vec::new(),
-            reclaims: Vec::new(),
-            faults: Vec::new(),
-            switches: Vec::new(),
             wakes: lanes.wakes.iter().filter(|wake| wake.task == tid).copied().collect(),
-            enqueued: Vec::new(),
-            moves: Vec::new(),
-            lent: Vec::new(),
-            held: Vec::new(),
-            prios: Vec::new(),
+            ..ThreadTimeline::default()
         };
         let mut open = OpenActivities::default();
         for (place, event) in events.iter().enumerate() {

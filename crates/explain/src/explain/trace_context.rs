@@ -43,7 +43,7 @@ pub struct TraceContext<'e> {
     interrupts: BTreeMap<u16, Vec<(MonotonicNs, MonotonicNs, Interrupt)>>,
     places: Vec<Vec<u32>>,
     /// Nothing is known before the first event.
-    began: MonotonicNs,
+    pub began: MonotonicNs,
     /// For threads with a recorded system call: the call that they were in at the start of the
     /// record, with its end.
     calls: HashMap<Tid, Option<(MonotonicNs, u32)>>,
@@ -103,10 +103,6 @@ impl<'e> TraceContext<'e> {
         let timeline = Rc::new(ThreadTimeline::of(tid, &self.lanes, self.events, self.until));
         self.timelines.borrow_mut().insert(tid, timeline.clone());
         Some(timeline)
-    }
-
-    pub fn began(&self) -> MonotonicNs {
-        self.began
     }
 
     /// The indices of a CPU's events, ascending.

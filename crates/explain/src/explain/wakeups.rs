@@ -33,7 +33,7 @@ pub struct WakeUp {
 }
 
 /// The path of a network packet to the socket that a thread waited at.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Packet {
     /// The device's interrupt, and when its handler began; `None` for a packet sent by a thread of
     /// this machine, or without an interrupt between this delivery and the one before.
@@ -180,7 +180,7 @@ fn step(context: &TraceContext, timeline: &ThreadTimeline, wake: &WakeMark) -> O
         (None, Some(interrupt)) => Waker::Interrupt(interrupt),
         (None, None) => Waker::Task(wake.waker),
     };
-    let seen = sleep.from > context.began();
+    let seen = sleep.from > context.began;
     Some(WakeUp {
         task: timeline.tid,
         wait: wait(timeline, sleep),

@@ -1,23 +1,6 @@
 use super::*;
 use proptest::prelude::*;
-use punctual_core::event::TaskName;
-
-const IDLE: (u32, i16) = (0, 120);
-const SERVO: (u32, i16) = (7, 19);
-const TASK: (u32, i16) = (8, 120);
-
-fn event(us: i64, cpu: u16, tid: u32, what: EventKind) -> Event {
-    Event { at: MonotonicNs(us * 1_000), cpu, tid: Tid(tid), what }
-}
-
-fn waking(us: i64, cpu: u16, by: u32, (task, prio): (u32, i16)) -> Event {
-    event(us, cpu, by, EventKind::Waking { task: Tid(task), prio, target: cpu })
-}
-
-fn switch(us: i64, cpu: u16, prev: (u32, i16), next: (u32, i16), prev_state: TaskState) -> Event {
-    let (next, next_prio) = (Tid(next.0), next.1);
-    event(us, cpu, prev.0, EventKind::Switch { prev_prio: prev.1, prev_state, next, next_prio })
-}
+use punctual_testing::{events, parse_events, parse_names};
 
 fn found(events: &[Event]) -> Vec<(u32, i64, bool)> {
     let mut wakeups = WakeUps::default();
@@ -28,30 +11,24 @@ fn found(events: &[Event]) -> Vec<(u32, i64, bool)> {
 
 #[test]
 fn wake_ups_reach_to_the_switch_and_those_of_real_time_threads_come_first() {
-    let sleeps = TaskState::Sleeping;
-    let events = [
-        waking(10, 0, 0, TASK),
-        switch(100, 0, IDLE, TASK, sleeps),
-        waking(200, 0, TASK.0, SERVO),
-        // A second decision changes nothing, nor does a wake-up of what runs.
-        waking(210, 0, TASK.0, SERVO),
-        waking(220, 0, TASK.0, TASK),
-        switch(230, 0, TASK, SERVO, TaskState::Preempted),
-        switch(300, 0, SERVO, IDLE, sleeps),
-        // The switch from the idle task is hidden: the next event of the thread stands for it.
-        waking(400, 0, 0, SERVO),
-        event(450, 0, SERVO.0, EventKind::HrtimerCancel { timer: 1 }),
-        switch(460, 0, SERVO, IDLE, sleeps),
-        // Not ended.
-        waking(500, 1, 0, TASK),
-        event(520, 0, 0, EventKind::IdleExit),
-    ];
+    // A second decision changes nothing, nor does a wake-up of what runs. The second switch from
+    // the idle task is hidden: the next event of the thread stands for it. The last wake-up has
+    // not ended.
+    let events = |lost: &str| {
+        events!(
+            "10us cpu0 0 waking 8; 100us switch S -> 8
+            200us waking 7/19
+            {lost}
+            210us cpu0 8 waking 7/19; 220us waking 8
+            230us switch R -> 7/19; 300us switch S -> 0
+            400us waking 7/19; 450us 7/19 hrtimer_cancel 1; 460us switch S -> 0
+            500us cpu1 waking 8 cpu1; 520us cpu0 idle_exit"
+        )
+    };
     let expected = [(7, 50, false), (7, 30, false), (8, 90, false), (8, 20, true)];
-    assert_eq!(found(&events), expected);
+    assert_eq!(found(&events("")), expected);
     // What is lost between is no wake-up.
-    let lost = EventKind::Lost { count: 1, since: MonotonicNs(0) };
-    let mut events = events.to_vec();
-    events.insert(3, event(205, 0, 0, lost));
+    let events = events("205us cpu0 0 lost 1 since=0");
     assert_eq!(found(&events), [(7, 50, false), (7, 20, false), (8, 90, false), (8, 20, true)]);
     let filter = MomentFilter { threads: Some(vec![Tid(8)]), ..MomentFilter::default() };
     let mut wakeups = WakeUps::new(filter);
@@ -97,11 +74,8 @@ fn nested_noises_divide_a_sample_and_what_is_not_named_is_unknown() {
 fn an_interrupt_is_the_originator_of_its_thread_and_of_a_kworker_directly_after_it() {
     let irq = |irq, from| noise(NoiseKind::Irq(irq), from, 104);
     let thread = |tid, from, own| noise(NoiseKind::Thread(Tid(tid)), from, own);
-    let mut names = Names::default();
-    for (tid, comm) in [(343, "irq/179-dcvsh-i"), (85, "kworker/7:0"), (9, "bash")] {
-        let comm = comm.to_owned();
-        names.tasks.insert(Tid(tid), TaskName { process: tid, comm, scheduling: None });
-    }
+    let names =
+        parse_names("task 343 in 343 irq/179-dcvsh-i; task 85 in 85 kworker/7:0; task 9 in 9 bash");
     let of = |noises: &[Noise]| originators(noises, &names);
     let (own, kworker) = (thread(343, 7_812, 4_740), thread(85, 12_864, 20_990));
     let whole = [irq(179, 2_396), irq(6, 9_062), own, irq(6, 13_907), kworker];
@@ -121,22 +95,15 @@ fn an_interrupt_is_the_originator_of_its_thread_and_of_a_kworker_directly_after_
 
 #[test]
 fn a_marked_sample_is_counted_from_its_own_timer() {
-    let start = |us: i64, expires: i64| {
-        let expires = MonotonicNs(expires * 1_000);
-        event(us, 0, SERVO.0, EventKind::HrtimerStart { timer: 1, expires, slack: None })
-    };
-    let moment = |took: i64| {
-        TraceMoment::until(
-            MomentSource::Marker,
-            MonotonicNs(2_110_000),
-            Nanos(took * 1_000),
-            Tid(7),
-        )
-    };
-    let back = switch(2_068, 0, IDLE, SERVO, TaskState::Preempted);
-    let events = [start(1_020, 2_000), back, start(2_100, 3_000)];
+    let to = MonotonicNs(2_110_000);
+    let moment = TraceMoment::until(MomentSource::Marker, to, Nanos(72_000), Tid(7));
+    let events = events!(
+        "1020us cpu0 7 hrtimer_start 1 expires=2ms
+        2068us 0 switch R -> 7/19
+        2100us hrtimer_start 1 expires=3ms"
+    );
     let anchored = |events: &[Event]| {
-        let found = anchored(&moment(72), events);
+        let found = anchored(&moment, events);
         (found.from.0 / 1_000, found.to.0 / 1_000)
     };
     assert_eq!(anchored(&events), (2_000, 2_072));
@@ -144,33 +111,25 @@ fn a_marked_sample_is_counted_from_its_own_timer() {
     assert_eq!(anchored(&[]), (2_038, 2_110));
 }
 
-fn any_event() -> impl Strategy<Value = (u16, u32, u8, u32)> {
-    (0u16..2, 0u32..4, 0u8..5, 0u32..4)
-}
-
 proptest! {
     /// A lower bound, stated where a trace ends, is at most the figure that the rest of it shows.
     #[test]
     fn a_lower_bound_of_a_prefix_is_at_most_the_figure_of_the_whole(
-        kinds in proptest::collection::vec(any_event(), 1..60),
+        kinds in proptest::collection::vec((0u16..2, 0u32..4, 0u8..5, 0u32..4), 1..60),
         cut in 0usize..60,
     ) {
         let prio = |tid: u32| if tid == 1 { 19 } else { 120 };
-        let events: Vec<Event> = kinds.iter().enumerate().map(|(place, (cpu, tid, kind, other))| {
-            let (next, next_prio) = (Tid(*other), prio(*other));
+        let lines = kinds.iter().enumerate().map(|(place, (cpu, tid, kind, other))| {
+            let (prio, next) = (prio(*tid), format!("{other}/{}", prio(*other)));
             let what = match kind {
-                0 | 1 => EventKind::Waking { task: next, prio: next_prio, target: *cpu },
-                2 => EventKind::Switch {
-                    prev_prio: prio(*tid),
-                    prev_state: TaskState::Sleeping,
-                    next,
-                    next_prio,
-                },
-                3 => EventKind::IrqEntry { irq: 1 },
-                _ => EventKind::IdleExit,
+                0 | 1 => format!("waking {next} cpu{cpu}"),
+                2 => format!("switch S -> {next}"),
+                3 => "irq_entry 1".to_owned(),
+                _ => "idle_exit".to_owned(),
             };
-            event(place as i64, *cpu, *tid, what)
-        }).collect();
+            format!("{place}us cpu{cpu} {tid}/{prio} {what}\n")
+        });
+        let events = parse_events(&lines.collect::<String>());
         let all = |events: &[Event]| {
             let mut wakeups = WakeUps::default();
             events.iter().for_each(|event| wakeups.push(event));

@@ -215,7 +215,7 @@ fn limit(
     lossy: bool,
     missing: Option<&Missing>,
 ) -> Option<LimitSummary> {
-    let limit = of.limit()?;
+    let limit = of.limit?;
     let undecided = if of.violations > 0 {
         None
     } else if of.uncertain.violations > 0 {

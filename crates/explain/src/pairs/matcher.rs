@@ -14,7 +14,7 @@ const KEYS: usize = 1 << 12;
 /// The open A's of one pair.
 #[derive(Debug)]
 pub struct Matcher {
-    by: PairKey,
+    pub by: PairKey,
     rule: MatchRule,
     open: HashMap<u64, VecDeque<IntervalEnd>>,
     count: usize,
@@ -37,11 +37,6 @@ impl Matcher {
             unmatched_to: 0,
             crowded: 0,
         }
-    }
-
-    /// The key for matching.
-    pub fn by(&self) -> PairKey {
-        self.by
     }
 
     pub fn from(&mut self, seen: IntervalEnd) {

@@ -207,7 +207,7 @@ impl Pairing {
         let Some((request, matcher, figures)) = self.asked.get_mut(place) else { return };
         let Some(from) = matcher.to(to) else { return };
         let RequestTarget::Pair { from: a, to: b, .. } = &request.target else { return };
-        let (by, gaps) = (matcher.by(), &self.prepared.gaps);
+        let (by, gaps) = (matcher.by, &self.prepared.gaps);
         let (since, until) = (from.at.min(to.at), from.at.max(to.at));
         let uncertain = !gaps.is_empty()
             && [a.scope(by, from), b.scope(by, to)]

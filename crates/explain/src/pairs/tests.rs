@@ -3,53 +3,19 @@
 use super::*;
 use crate::pairs::PairingOptions;
 use proptest::prelude::*;
-use punctual_core::event::{
-    FunctionId, FunctionName, Group, PointId, PointKind, Recorded, TaskName, TaskState,
-};
-use punctual_core::{Event, EventKind, Limit, MonotonicNs, Names, Nanos, Tid};
+use punctual_core::event::{Group, PointId, PointKind, Recorded};
+use punctual_core::{Event, EventKind, Limit, MonotonicNs, Names, Nanos};
+use punctual_testing::{events, parse_events, parse_names};
 
 fn names() -> Names {
-    let function = |name: &str| FunctionName {
-        name: name.into(),
-        object: "/bin/x".into(),
-        offset: 0,
-        site: String::new(),
-    };
-    Names {
-        points: ["a", "b", "frame", "a"].map(String::from).into(),
-        functions: ["fopen", "Vec<u8>::push"].map(function).into(),
-        tasks: [(Tid(7), TaskName { process: 7, comm: "worker".into(), scheduling: None })].into(),
-        irqs: [(5, "virtio0-req.0".to_owned())].into(),
-        softirqs: [(3, "NET_RX".to_owned())].into(),
-        ..Names::default()
-    }
+    parse_names(
+        "point a; point b; point frame; point a; function /bin/x fopen
+        function /bin/x Vec<u8>::push; task 7 in 7 worker; irq 5 virtio0-req.0; softirq 3 NET_RX",
+    )
 }
 
 fn recorded() -> Recorded {
-    Recorded {
-        recorder: "none".into(),
-        began: MonotonicNs(0),
-        ended: MonotonicNs(1_000),
-        cpus: Default::default(),
-        groups: vec![Group::Sched],
-        tracepoints: Vec::new(),
-        pids: Vec::new(),
-        comms: Vec::new(),
-        sources: Vec::new(),
-        missing: Vec::new(),
-        point_clock_error: None,
-        moments: Vec::new(),
-        findings: Vec::new(),
-    }
-}
-
-fn event(at: i64, cpu: u16, tid: u32, what: EventKind) -> Event {
-    Event { at: MonotonicNs(at), cpu, tid: Tid(tid), what }
-}
-
-fn point(at: i64, tid: u32, point: u32, kind: PointKind, value: Option<i64>) -> Event {
-    let (count, values) = (u8::from(value.is_some()), [value.unwrap_or_default(), 0]);
-    event(at, Event::NO_CPU, tid, EventKind::Point { point: PointId(point), kind, count, values })
+    Recorded { ended: MonotonicNs(1_000), groups: vec![Group::Sched], ..Recorded::default() }
 }
 
 fn run(
@@ -68,8 +34,8 @@ fn run(
 /// Recorders are attached one by one: events before all were attached form no interval.
 #[test]
 fn events_before_the_recording_began_form_no_interval() {
-    let mark = |at, which| point(at, 7, which, PointKind::Point, None);
-    let events = [mark(-20, 0), mark(-10, 1), mark(-5, 0), mark(10, 1), mark(20, 0), mark(50, 1)];
+    let events =
+        events!("-20 nocpu 7 point 0; -10 point 1; -5 point 0; 10 point 1; 20 point 0; 50 point 1");
     let (results, found) = run(&events, vec![asked("a->b", None, None)], false);
     assert_eq!(spans(&found), [30]);
     assert_eq!(results.pairs[0].figures.data.count(), 1);
@@ -135,18 +101,10 @@ fn words_are_looked_up_in_the_recording() {
 
 #[test]
 fn a_wake_up_is_paired_with_the_switch_to_the_woken_task() {
-    let switch = |at, prev, next| {
-        let what = EventKind::Switch {
-            prev_prio: 1,
-            prev_state: TaskState::Sleeping,
-            next: Tid(next),
-            next_prio: 1,
-        };
-        event(at, 0, prev, what)
-    };
-    let waking =
-        |at, task| event(at, 1, 0, EventKind::Waking { task: Tid(task), prio: 1, target: 0 });
-    let events = [waking(10, 7), waking(12, 8), switch(20, 0, 8), switch(25, 8, 7)];
+    let events = events!(
+        "10 cpu1 0 waking 7; 12 waking 8
+        20 cpu0 0 switch S -> 8; 25 switch S -> 7"
+    );
     let (_, found) = run(&events, vec![asked("sched_waking->sched_switch", None, None)], false);
     assert_eq!(spans(&found), [8, 15]);
     let (_, found) =
@@ -156,21 +114,7 @@ fn a_wake_up_is_paired_with_the_switch_to_the_woken_task() {
 
 #[test]
 fn function_entries_reported_at_exit_are_matched_in_time_order() {
-    let call = |began, at| {
-        let what = EventKind::Call {
-            function: FunctionId(0),
-            began: MonotonicNs(began),
-            depth: 0,
-            left: false,
-            argument: None,
-        };
-        event(at, 0, 7, what)
-    };
-    let events = [
-        point(5, 7, 0, PointKind::Point, None),
-        point(15, 7, 1, PointKind::Point, None),
-        call(10, 20),
-    ];
+    let events = events!("5 nocpu 7 point 0; 15 point 1; 20 cpu0 7 call 0 began=10");
     let (results, found) = run(
         &events,
         vec![asked("fopen:entry->b", None, None), asked("a->fopen:entry", None, None)],
@@ -182,12 +126,8 @@ fn function_entries_reported_at_exit_are_matched_in_time_order() {
 
 #[test]
 fn matches_across_lost_events_are_counted_as_uncertain() {
-    let lost = |at, tid, since| {
-        event(at, Event::NO_CPU, tid, EventKind::Lost { count: 1, since: MonotonicNs(since) })
-    };
-    let plain = |at, tid, number| point(at, tid, number, PointKind::Point, None);
     let events =
-        [plain(10, 7, 0), plain(20, 8, 0), plain(30, 7, 1), lost(32, 8, 25), plain(40, 8, 1)];
+        events!("10 nocpu 7 point 0; 20 8 point 0; 30 7 point 1; 32 8 lost 1 since=25; 40 point 1");
     let (results, _) = run(&events, vec![asked("a->b", None, None)], false);
     let figures = &results.pairs[0].figures;
     assert_eq!((figures.data.count(), figures.data.max), (1, Some(Nanos(20))));
@@ -202,15 +142,9 @@ fn matches_across_lost_events_are_counted_as_uncertain() {
 
 #[test]
 fn without_a_request_everything_is_reported() {
-    let plain = |at, number| point(at, 7, number, PointKind::Point, None);
-    let events = [
-        plain(10, 0),
-        point(12, 7, 2, PointKind::Begin, None),
-        plain(20, 1),
-        point(30, 7, 2, PointKind::End, None),
-        plain(40, 3), // another program's "a"
-        plain(45, 1),
-    ];
+    // The last point 3 is another program's "a".
+    let events =
+        events!("10 nocpu 7 point 0; 12 begin 2; 20 point 1; 30 end 2; 40 point 3; 45 point 1");
     let (results, _) = run(&events, Vec::new(), true);
     let found: Vec<_> = results
         .pairs
@@ -224,8 +158,7 @@ fn without_a_request_everything_is_reported() {
 
 #[test]
 fn a_violated_limit_is_counted() {
-    let plain = |at, number| point(at, 7, number, PointKind::Point, None);
-    let events = [plain(10, 0), plain(20, 1), plain(30, 0), plain(39, 1)];
+    let events = events!("10 nocpu 7 point 0; 20 point 1; 30 point 0; 39 point 1");
     let request = PairRequest::find_limited("a->b < 10ns", &names(), None, None).unwrap();
     let (results, _) = run(&events, vec![request], false);
     assert_eq!(
@@ -278,10 +211,11 @@ proptest! {
         rule in 0usize..3,
     ) {
         let ((_, by), (_, rule)) = (PairKey::ALL[by], MatchRule::ALL[rule]);
-        let mut events: Vec<Event> = given
-            .iter()
-            .map(|(at, tid, number, value)| point(*at, *tid, *number, PointKind::Point, *value))
-            .collect();
+        let lines = given.iter().map(|(at, tid, number, value)| {
+            let value = value.map(|value| value.to_string()).unwrap_or_default();
+            format!("{at} nocpu {tid} point {number} {value}\n")
+        });
+        let mut events = parse_events(&lines.collect::<String>());
         events.sort_by_key(|event| event.at);
         let (results, found) = run(&events, vec![asked("a->b", Some(by), Some(rule))], false);
         let (expected, unmatched_from, unmatched_to) = model(&events, by, rule);
@@ -299,30 +233,15 @@ proptest! {
         rule in 0usize..3,
     ) {
         let kinds = [PointKind::Point, PointKind::Begin, PointKind::End];
-        let events: Vec<Event> = given
-            .iter()
-            .map(|(at, tid, number, kind)| match kind {
-                3 => event(
-                    *at,
-                    Event::NO_CPU,
-                    *tid,
-                    EventKind::Lost { count: 1, since: MonotonicNs(*at - 30) },
-                ),
-                4 => event(
-                    *at,
-                    0,
-                    *tid,
-                    EventKind::Call {
-                        function: FunctionId(*number),
-                        began: MonotonicNs(*at - 20),
-                        depth: 0,
-                        left: false,
-                        argument: None,
-                    },
-                ),
-                kind => point(*at, *tid, *number, kinds[usize::from(*kind)], Some(1)),
-            })
-            .collect();
+        let lines = given.iter().map(|(at, tid, number, kind)| match kind {
+            3 => format!("{at} nocpu {tid} lost 1 since={}\n", at - 30),
+            4 => format!("{at} cpu0 {tid} call {number} began={}\n", at - 20),
+            kind => {
+                let word = ["point", "begin", "end"][usize::from(*kind)];
+                format!("{at} nocpu {tid} {word} {number} 1\n")
+            }
+        });
+        let events = parse_events(&lines.collect::<String>());
         let requests = vec![
             asked("a->b", Some(PairKey::ALL[by].1), Some(MatchRule::ALL[rule].1)),
             asked("fopen:entry->b", Some(PairKey::ALL[by].1), Some(MatchRule::ALL[rule].1)),

@@ -3,22 +3,14 @@
 
 use super::*;
 use proptest::prelude::*;
+use punctual_testing::{events, parse_events};
 
-fn event(at: i64, tid: u32, scope: u32, kind: PointKind) -> Event {
-    let what = EventKind::Point { point: PointId(scope), kind, count: 0, values: [0, 0] };
-    Event { at: MonotonicNs(at), cpu: Event::NO_CPU, tid: Tid(tid), what }
+/// The report on the scopes of thread 7, and the exclusive times ordered by the ends of scopes.
+fn run(events: &str, gaps: &Gaps) -> (ScopeReport, Vec<i64>) {
+    follow(&events!("0 nocpu 7 exec\n{events}"), gaps)
 }
 
-fn begin(at: i64, scope: u32) -> Event {
-    event(at, 7, scope, PointKind::Begin)
-}
-
-fn end(at: i64, scope: u32) -> Event {
-    event(at, 7, scope, PointKind::End)
-}
-
-/// The report, and the exclusive times ordered by the ends of scopes.
-fn run(events: &[Event], gaps: &Gaps) -> (ScopeReport, Vec<i64>) {
+fn follow(events: &[Event], gaps: &Gaps) -> (ScopeReport, Vec<i64>) {
     let (mut scopes, mut found) = (ScopeReader::default(), Vec::new());
     for event in events {
         let EventKind::Point { point, .. } = event.what else { continue };
@@ -29,17 +21,10 @@ fn run(events: &[Event], gaps: &Gaps) -> (ScopeReport, Vec<i64>) {
 
 #[test]
 fn inner_scopes_are_subtracted_from_exclusive_time() {
-    let events = [
-        begin(0, 0),
-        begin(10, 1),
-        end(30, 1),
-        begin(40, 1),
-        begin(45, 2),
-        end(50, 2),
-        end(60, 1),
-        end(100, 0),
-    ];
-    let (report, found) = run(&events, &Gaps::default());
+    let (report, found) = run(
+        "0 begin 0; 10 begin 1; 30 end 1; 40 begin 1; 45 begin 2; 50 end 2; 60 end 1; 100 end 0",
+        &Gaps::default(),
+    );
     assert_eq!(found, [20, 5, 15, 60]);
     let outer = &report.scopes[&PointId(0)];
     assert_eq!(
@@ -52,8 +37,8 @@ fn inner_scopes_are_subtracted_from_exclusive_time() {
 
 #[test]
 fn recursive_scopes_count_time_once() {
-    let events = [begin(0, 0), begin(10, 0), begin(20, 0), end(30, 0), end(50, 0), end(100, 0)];
-    let (report, found) = run(&events, &Gaps::default());
+    let events = "0 begin 0; 10 begin 0; 20 begin 0; 30 end 0; 50 end 0; 100 end 0";
+    let (report, found) = run(events, &Gaps::default());
     assert_eq!(found, [10, 30, 60]);
     let figures = &report.scopes[&PointId(0)];
     assert_eq!(
@@ -65,8 +50,7 @@ fn recursive_scopes_count_time_once() {
 
 #[test]
 fn scopes_that_overlap_share_no_time() {
-    let events = [begin(0, 0), begin(10, 1), end(20, 0), end(30, 1)];
-    let (report, found) = run(&events, &Gaps::default());
+    let (report, found) = run("0 begin 0; 10 begin 1; 20 end 0; 30 end 1", &Gaps::default());
     assert_eq!(found, [10, 20]);
     assert_eq!(report.total, Nanos(30));
     assert_eq!(
@@ -77,17 +61,11 @@ fn scopes_that_overlap_share_no_time() {
 
 #[test]
 fn scopes_are_matched_per_thread_and_open_ones_counted() {
-    let other = |at, scope, kind| event(at, 8, scope, kind);
-    let events = [
-        begin(0, 0),
-        other(5, 1, PointKind::Begin),
-        other(6, 0, PointKind::End), // begun in no thread of this number
-        end(10, 0),
-        begin(20, 2),
-        begin(30, 0),
-        end(35, 0),
-    ];
-    let (report, found) = run(&events, &Gaps::default());
+    // At 6, a scope ends that was begun in no thread of this number.
+    let (report, found) = run(
+        "0 begin 0; 5 8 begin 1; 6 8 end 0; 10 7 end 0; 20 begin 2; 30 begin 0; 35 end 0",
+        &Gaps::default(),
+    );
     assert_eq!(found, [10, 5]);
     assert_eq!([0, 1, 2].map(|scope| report.scopes[&PointId(scope)].open), [0, 1, 1]);
     assert_eq!(report.total, Nanos(15));
@@ -96,15 +74,9 @@ fn scopes_are_matched_per_thread_and_open_ones_counted() {
 
 #[test]
 fn a_scope_over_missing_points_is_in_no_figure() {
-    let lost = Event {
-        at: MonotonicNs(52),
-        cpu: Event::NO_CPU,
-        tid: Tid(7),
-        what: EventKind::Lost { count: 3, since: MonotonicNs(50) },
-    };
-    let gaps = Gaps::of([lost]);
-    let events = [begin(0, 0), begin(10, 1), end(20, 1), begin(60, 1), end(70, 1), end(100, 0)];
-    let (report, found) = run(&events, &gaps);
+    let gaps = Gaps::of(events!("52 nocpu 7 lost 3 since=50"));
+    let (report, found) =
+        run("0 begin 0; 10 begin 1; 20 end 1; 60 begin 1; 70 end 1; 100 end 0", &gaps);
     assert_eq!(found, [10, 10]);
     let outer = &report.scopes[&PointId(0)];
     assert_eq!((outer.uncertain, outer.inclusive.count(), report.total), (1, 0, Nanos(20)));
@@ -112,22 +84,18 @@ fn a_scope_over_missing_points_is_in_no_figure() {
 
 #[test]
 fn scopes_without_end_are_limited_in_depth() {
-    let events: Vec<Event> = (0..10_000).map(|at| begin(at, 0)).collect();
     let mut scopes = ScopeReader::default();
-    events.iter().for_each(|event| {
-        scopes.push(event, PointId(0), &Gaps::default());
-    });
+    for event in events!("0 nocpu 7 {}", ["begin 0"; 10_000].join("; +1 ")) {
+        scopes.push(&event, PointId(0), &Gaps::default());
+    }
     assert_eq!(scopes.open[&Tid(7)].len(), DEPTH);
     assert_eq!(scopes.finish().scopes[&PointId(0)].open, 10_000);
 }
 
 #[test]
 fn more_scopes_than_are_followed_are_counted() {
-    let events = (0..5_000u32).flat_map(|scope| {
-        let at = i64::from(scope) * 10;
-        [begin(at, scope), end(at + 5, scope)]
-    });
-    let (report, _) = run(&events.collect::<Vec<_>>(), &Gaps::default());
+    let events = (0..5_000).map(|scope| format!("+5 begin {scope}; +5 end {scope}\n"));
+    let (report, _) = run(&events.collect::<String>(), &Gaps::default());
     assert_eq!((report.scopes.len(), report.untracked), (SCOPES, 2 * (5_000 - SCOPES as u64)));
 }
 
@@ -135,12 +103,11 @@ fn more_scopes_than_are_followed_are_counted() {
 fn passes() -> impl Strategy<Value = Vec<Event>> {
     proptest::collection::vec((0i64..4, 0u32..2, 0u32..4, any::<bool>()), 0..120).prop_map(
         |steps| {
-            let mut now = 0;
-            let step = |(after, tid, scope, begins): (i64, u32, u32, bool)| {
-                now += after;
-                event(now, tid, scope, if begins { PointKind::Begin } else { PointKind::End })
-            };
-            steps.into_iter().map(step).collect()
+            let lines = steps.into_iter().map(|(after, tid, scope, begins)| {
+                let word = if begins { "begin" } else { "end" };
+                format!("+{after} nocpu {tid} {word} {scope}\n")
+            });
+            parse_events(&lines.collect::<String>())
         },
     )
 }
@@ -167,7 +134,7 @@ fn matched(events: &[Event], tid: u32) -> (Vec<Matched>, Vec<(u32, i64)>) {
 proptest! {
     #[test]
     fn exclusive_times_are_at_most_the_inclusive_times_of_the_roots(events in passes()) {
-        let (report, found) = run(&events, &Gaps::default());
+        let (report, found) = follow(&events, &Gaps::default());
         let mut roots = 0;
         for tid in 0..2 {
             let (done, _) = matched(&events, tid);
@@ -199,7 +166,7 @@ proptest! {
     /// Every nanosecond belongs to the open scope that began last.
     #[test]
     fn every_instant_belongs_to_the_innermost_scope(events in passes()) {
-        let (report, _) = run(&events, &Gaps::default());
+        let (report, _) = follow(&events, &Gaps::default());
         let mut expected = BTreeMap::<u32, i64>::new();
         let last = events.last().map_or(0, |event| event.at.ns());
         for tid in 0..2 {

@@ -16,6 +16,7 @@ pub struct OpenInterrupt {
 }
 
 /// A CPU. Its lane has no gaps: from `since` on it ran `tid`, or an unknown task.
+#[derive(Default)]
 pub struct LaneCpu {
     pub number: u16,
     pub since: MonotonicNs,
@@ -169,15 +170,7 @@ impl Cpus {
             self.table.resize_with(place + 1, || None);
         }
         let since = self.began;
-        let new = || LaneCpu {
-            number,
-            since,
-            tid: None,
-            seen: since,
-            prio: None,
-            open: Vec::new(),
-            idle: None,
-        };
+        let new = || LaneCpu { number, since, seen: since, ..LaneCpu::default() };
         Some(self.table[place].get_or_insert_with(new))
     }
 

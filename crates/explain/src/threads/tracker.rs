@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 /// The time and threads that a recording covers.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Coverage {
     pub began: MonotonicNs,
     pub ended: MonotonicNs,
@@ -38,19 +38,7 @@ pub struct Coverage {
 impl Coverage {
     /// For all threads from one instant to another.
     pub fn between(began: MonotonicNs, ended: MonotonicNs) -> Coverage {
-        Coverage {
-            began,
-            ended: ended.max(began),
-            states: true,
-            threads: None,
-            groups: None,
-            idle_latencies: BTreeMap::new(),
-            polls: BTreeSet::new(),
-            sleeps: BTreeSet::new(),
-            processes: Arc::default(),
-            observers: Arc::default(),
-            steal: None,
-        }
+        Coverage { began, ended: ended.max(began), states: true, ..Coverage::default() }
     }
 
     /// For a recording. If it was limited to processes or to names of tasks, the names of the

@@ -118,7 +118,6 @@ fn band(parts: &[CyclePart], cycle: usize, title: &'static str, scale: f64) -> B
 mod tests {
     use super::*;
     use punctual_core::{Column, Notes, Table};
-    use std::collections::BTreeMap;
 
     fn drawn(rows: Vec<Vec<Cell>>) -> Option<CycleSection> {
         let columns = ["when", "cause", "typical", "longest"].map(|name| Column::new(name, ""));
@@ -126,10 +125,8 @@ mod tests {
         let table = Table { name, title, columns: columns.to_vec(), rows };
         let measure = MeasureMeta {
             name: "servo".to_owned(),
-            workload: String::new(),
-            parameters: BTreeMap::new(),
-            series: Vec::new(),
             notes: Notes { tables: vec![table], ..Notes::default() },
+            ..MeasureMeta::default()
         };
         section("attached/servo".to_owned(), &measure)
     }

@@ -225,11 +225,8 @@ mod tests {
         let figures = SideFigures {
             runs: 1,
             count: 600_000,
-            lost: 0,
-            overruns: 0,
             duration: Some(600_000_000_000),
-            effective: None,
-            curve: Vec::new(),
+            ..SideFigures::default()
         };
         let series = SeriesComparison {
             side: 1,
@@ -251,15 +248,11 @@ mod tests {
         };
         let comparison = Comparison {
             schema: SCHEMA.into(),
-            answer: None,
             sides: vec![side("A"), side("B")],
             confidence: 0.95,
             error_rate: 0.05,
             tests: 14,
-            series: Vec::new(),
-            gates: Vec::new(),
-            verdict: None,
-            findings: Vec::new(),
+            ..Comparison::default()
         };
         of_series(&comparison, &series).join("\n")
     }

@@ -34,12 +34,10 @@ pub fn delays(sample: &ExplainedExactSample) -> Delays {
     let mut parts: Vec<&ExactPart> = sample.parts.iter().collect();
     parts.sort_by_key(|part| Reverse(part.instructions));
     Delays {
-        series: None,
         samples: 1,
-        incidents: None,
         from: sample.latency_ns,
         causes: parts.into_iter().map(|part| delay(sample, part)).collect(),
-        source: None,
+        ..Delays::default()
     }
 }
 

@@ -822,7 +822,8 @@ fn size(bytes: u32) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use punctual_core::event::{TaskName, TaskState};
+    use punctual_core::event::TaskName;
+    use punctual_testing::events;
 
     const THREAD: Tid = Tid(7);
 
@@ -849,19 +850,9 @@ mod tests {
 
     #[test]
     fn a_task_in_a_wake_up_chain_has_its_priority_at_that_time() {
-        let event = |tid, what| Event { at: MonotonicNs(0), cpu: 0, tid, what };
-        let switch = |prev_prio, next, next_prio| EventKind::Switch {
-            prev_prio,
-            prev_state: TaskState::Sleeping,
-            next,
-            next_prio,
-        };
-        let events = [
-            event(Tid(1), switch(120, THREAD, 120)),
-            event(THREAD, switch(19, Tid(1), 120)),
-            event(Tid(1), EventKind::Waking { task: THREAD, prio: 19, target: 0 }),
-            event(Tid(1), switch(120, THREAD, 49)),
-        ];
+        let events = events!(
+            "0 1 switch S -> 7; 0 7/19 switch S -> 1; 0 1 waking 7/19; 0 1 switch S -> 7/49"
+        );
         let prio = |place| prio_at(&events, place, THREAD);
         assert_eq!([prio(0), prio(1), prio(2), prio(3)], [Some(120), Some(19), Some(19), Some(49)]);
         assert_eq!((prio(9), prio_at(&events, 2, Tid(5))), (None, None));

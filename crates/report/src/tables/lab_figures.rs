@@ -341,28 +341,13 @@ mod tests {
             beyond: None,
             reason: None,
         }];
-        let series = CellSeries {
-            figures,
-            modes: Vec::new(),
-            worst_seed: None,
-            best_max: None,
-            requirements,
-            equivalence: Vec::new(),
-        };
+        let series = CellSeries { figures, requirements, ..CellSeries::default() };
         CellDocument {
             name: "a".to_owned(),
-            axes: Default::default(),
-            target: String::new(),
             state: CellState::Done,
-            bundle: None,
-            digest: None,
-            repeats: Vec::new(),
-            equal: None,
             verdict: Some(verdict),
             series: vec![series],
-            worst: None,
-            seeds: Vec::new(),
-            trouble: Vec::new(),
+            ..CellDocument::default()
         }
     }
 

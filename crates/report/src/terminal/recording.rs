@@ -115,8 +115,8 @@ fn losses(out: &mut TextPage, recorded: &Recorded) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use punctual_core::event::{Event, EventKind, Tid};
     use punctual_core::{CpuSet, MonotonicNs};
+    use punctual_testing::events;
 
     #[test]
     fn event_groups_and_losses_of_a_recording_are_shown() {
@@ -129,23 +129,14 @@ mod tests {
         };
         let recorded = Recorded {
             recorder: "BPF (BTF tracepoints)".into(),
-            began: MonotonicNs(0),
             ended: MonotonicNs(2_000_000_000),
             cpus: "0-1".parse::<CpuSet>().unwrap(),
             groups: vec![Group::Sched, Group::Irq],
-            tracepoints: Vec::new(),
-            pids: Vec::new(),
-            comms: Vec::new(),
             sources: vec![source("cpu 0", 4_000, 0), source("cpu 1", 900, 100)],
-            missing: Vec::new(),
-            point_clock_error: None,
-            moments: Vec::new(),
-            findings: Vec::new(),
+            ..Recorded::default()
         };
-        let event = |what| Event { at: MonotonicNs(1), cpu: 0, tid: Tid(1), what };
-        let waking = event(EventKind::Waking { task: Tid(2), prio: 120, target: 0 });
-        let counts =
-            EventCounts::of(std::iter::repeat_n(waking, 4_900).chain([event(EventKind::Exec)]));
+        let waking = ["waking 2"; 4_900].join("; +0 ");
+        let counts = EventCounts::of(events!("1 cpu0 1 {waking}; +0 exec"));
         insta::assert_snapshot!(recording(&recorded, &counts, 3_449, &ShowOptions::default()), @r"
         recording: 2.0 s by BPF (BTF tracepoints) on CPU 0-1
           events  count  per second  of these

@@ -2,11 +2,9 @@
 //! defects of recordings.
 #![allow(dead_code)]
 
-use punctual_core::event::{
-    FunctionId, FunctionName, PointId, PointKind, Recorded, RecordedSource, TaskName, TaskState,
-};
-use punctual_core::event::{Futex, Group, StackId};
-use punctual_core::{CpuSet, Event, EventKind, MonotonicNs, Names, Nanos, Tid};
+use punctual_core::event::{Group, Recorded, RecordedSource};
+use punctual_core::{CpuSet, Event, MonotonicNs, Names, Nanos, Tid};
+use punctual_testing::{events, parse_names};
 
 pub const CONTROL: Tid = Tid(1_000);
 pub const HELPER: Tid = Tid(1_001);
@@ -24,223 +22,109 @@ pub struct Recording {
     pub events: Vec<Event>,
 }
 
-impl Recording {
-    pub fn add(&mut self, at: i64, cpu: u16, tid: Tid, what: EventKind) {
-        self.events.push(Event { at: us(at), cpu, tid, what });
-    }
-
-    /// Adds a switch: the leaving thread and its state, and the next thread.
-    pub fn switch(&mut self, at: i64, cpu: u16, prev: Tid, prev_state: TaskState, next: Tid) {
-        self.add(
-            at,
-            cpu,
-            prev,
-            EventKind::Switch { prev_prio: prio(prev), prev_state, next, next_prio: prio(next) },
-        );
-    }
-
-    pub fn point(&mut self, at: i64, tid: Tid, point: u32, kind: PointKind, values: &[i64]) {
-        let mut both = [0; 2];
-        both[..values.len()].copy_from_slice(values);
-        let what = EventKind::Point {
-            point: PointId(point),
-            kind,
-            count: values.len() as u8,
-            values: both,
-        };
-        self.add(at, Event::NO_CPU, tid, what);
-    }
-}
-
-fn prio(tid: Tid) -> i16 {
-    if tid == CONTROL { 19 } else { 120 }
-}
-
 /// The names of a well-behaved system.
 pub fn names() -> Names {
-    let task =
-        |process: u32, comm: &str| TaskName { process, comm: comm.to_owned(), scheduling: None };
-    let control =
-        TaskName { scheduling: Some("SCHED_FIFO 80".to_owned()), ..task(1_000, "control") };
-    let functions = [("parse(char const*)", "/usr/bin/control"), ("fopen", "/lib/libc.so.6")];
-    let function = |(name, object): (&str, &str)| FunctionName {
-        name: name.to_owned(),
-        object: object.to_owned(),
-        offset: 0x1000,
-        site: "push".to_owned(),
-    };
+    let names = parse_names(
+        "task 1000 in 1000 control SCHED_FIFO 80; task 1001 in 1000 helper; task 2000 in 2000 hog
+        task 40 in 40 kworker/1:2
+        point cycle; point load; point outlier
+        function /usr/bin/control parse(char const*); function /lib/libc.so.6 fopen
+        irq 24 virtio0-req.0; vector 236 local_timer; vector 253 reschedule
+        softirq 1 TIMER; softirq 3 NET_RX; syscall 230 clock_nanosleep; syscall 0 read
+        device 266338304 vda
+        idle_state 0 POLL; idle_state 1 C1; idle_latency 0 0; idle_latency 1 2000",
+    );
     Names {
-        tasks: [
-            (CONTROL, control),
-            (HELPER, task(1_000, "helper")),
-            (HOG, task(2_000, "hog")),
-            (KWORKER, task(40, "kworker/1:2")),
-        ]
-        .into(),
-        observers: Default::default(),
-        points: ["cycle", "load", "outlier"].map(str::to_owned).into(),
-        functions: functions.map(function).into(),
-        calls: Vec::new(),
-        probe_costs: Vec::new(),
-        lines: Vec::new(),
-        irqs: [(24, "virtio0-req.0".to_owned())].into(),
-        vectors: [(236, "local_timer".to_owned()), (253, "reschedule".to_owned())].into(),
-        softirqs: [(1, "TIMER".to_owned()), (3, "NET_RX".to_owned())].into(),
-        syscalls: [(230, "clock_nanosleep".to_owned()), (0, "read".to_owned())].into(),
-        devices: [(254 << 20, "vda".to_owned())].into(),
-        idle_states: [(0, "POLL".to_owned()), (1, "C1".to_owned())].into(),
-        idle_latencies: [(0, punctual_core::Nanos(0)), (1, punctual_core::Nanos(2_000))].into(),
         symbols: [(0xffff_8000, "wb_workfn".to_owned())].into(),
         stacks: vec![vec![0xffff_8000, 0xffff_9000]],
-        tracepoints: Vec::new(),
+        ..names
     }
 }
 
 /// `cycles` periods of a millisecond: the control thread wakes on CPU 0, every seventh time 300 µs
 /// late; a hog, a worker and a disk interrupt run on CPU 1.
 pub fn recording(cycles: i64) -> Recording {
+    let source = |name: &str, cpu, recorded, lost, torn| RecordedSource {
+        name: name.to_owned(),
+        cpu,
+        recorded,
+        lost,
+        torn,
+    };
     let sources = [
-        RecordedSource {
-            name: "cpu 0".to_owned(),
-            cpu: Some(0),
-            recorded: 20 * cycles as u64,
-            lost: 0,
-            torn: 0,
-        },
-        RecordedSource {
-            name: "cpu 1".to_owned(),
-            cpu: Some(1),
-            recorded: 10 * cycles as u64,
-            lost: 12,
-            torn: 0,
-        },
-        RecordedSource {
-            name: "points of control (tid 1000)".to_owned(),
-            cpu: None,
-            recorded: 40,
-            lost: 3,
-            torn: 1,
-        },
+        source("cpu 0", Some(0), 20 * cycles as u64, 0, 0),
+        source("cpu 1", Some(1), 10 * cycles as u64, 12, 0),
+        source("points of control (tid 1000)", None, 40, 3, 1),
     ];
-    let mut all = Recording {
+    let mut events = events!("5000.000001s cpu1 0 switch R -> 2000");
+    for cycle in 0..cycles {
+        let due = 100 + cycle * 1_000;
+        events.extend(control(due, if cycle % 7 == 6 { 300 } else { 0 }));
+        events.extend(disturb(due, cycle));
+    }
+    let (since, ended) = (us(cycles * 1_000 + 550).0, us(cycles * 1_000 + 600).0);
+    events.extend(events!("{ended} cpu1 2000 lost 12 since={since}; +100us switch X -> 0"));
+    events.sort_by_key(|event| event.at);
+    Recording {
         recorded: Recorded {
             recorder: "BPF (BTF tracepoints)".to_owned(),
             began: us(0),
             ended: us(cycles * 1_000 + 900),
             cpus: CpuSet::from_mask("3").unwrap_or_default(),
             groups: Group::ALL.to_vec(),
-            tracepoints: Vec::new(),
-            pids: Vec::new(),
-            comms: Vec::new(),
             sources: sources.to_vec(),
-            missing: Vec::new(),
             point_clock_error: Some(Nanos(40)),
-            moments: Vec::new(),
-            findings: Vec::new(),
+            ..Recorded::default()
         },
         names: names(),
-        events: Vec::new(),
-    };
-    all.switch(1, 1, Tid::IDLE, TaskState::Preempted, HOG);
-    for cycle in 0..cycles {
-        control(&mut all, 100 + cycle * 1_000, if cycle % 7 == 6 { 300 } else { 0 });
-        disturb(&mut all, 100 + cycle * 1_000, cycle);
+        events,
     }
-    all.add(
-        cycles * 1_000 + 600,
-        1,
-        HOG,
-        EventKind::Lost { count: 12, since: us(cycles * 1_000 + 550) },
-    );
-    all.switch(cycles * 1_000 + 700, 1, HOG, TaskState::Dead, Tid::IDLE);
-    all.events.sort_by_key(|event| event.at);
-    all
 }
 
 /// One cycle that is due at `due` and wakes up `late` µs later than usual.
-fn control(all: &mut Recording, due: i64, late: i64) {
-    let t = due + late;
-    let idle = Tid::IDLE;
-    all.add(due - 40, 0, idle, EventKind::IdleEnter { state: 1 });
-    all.add(t + 1, 0, idle, EventKind::IdleExit);
-    all.add(t + 2, 0, idle, EventKind::VectorEntry { vector: 236 });
-    all.add(
-        t + 3,
-        0,
-        idle,
-        EventKind::HrtimerExpireEntry {
-            timer: 0xbeef,
-            now: Some(us(t + 3)),
-            expires: Some(us(due)),
-            slack: None,
-        },
-    );
-    all.add(t + 4, 0, idle, EventKind::Waking { task: CONTROL, prio: 19, target: 0 });
-    all.add(t + 5, 0, idle, EventKind::Wakeup { task: CONTROL, prio: 19, target: 0, new: false });
-    all.add(t + 6, 0, idle, EventKind::HrtimerExpireExit { timer: 0xbeef });
-    all.add(t + 7, 0, idle, EventKind::VectorExit { vector: 236 });
-    all.switch(t + 10, 0, idle, TaskState::Preempted, CONTROL);
-    all.add(t + 11, 0, CONTROL, EventKind::SyscallExit { number: 230, result: 0 });
-    all.add(t + 12, 0, CONTROL, EventKind::Sample { series: 0, due: us(due) });
-    all.point(t + 13, CONTROL, 0, PointKind::Begin, &[due]);
-    all.point(t + 14, CONTROL, 1, PointKind::Point, &[late + due % 13, -5]);
-    let call = |function, began, depth| EventKind::Call {
-        function: FunctionId(function),
-        began: us(began),
-        depth,
-        left: false,
-        argument: Some(7),
-    };
-    all.add(t + 40, 0, CONTROL, call(1, t + 20, 1));
-    all.add(t + 50, 0, CONTROL, call(0, t + 15, 0));
-    all.point(t + 60, CONTROL, 0, PointKind::End, &[]);
-    all.add(t + 61, 0, CONTROL, EventKind::SyscallEnter { number: 230, args: [1, 0] });
-    all.add(
-        t + 62,
-        0,
-        CONTROL,
-        EventKind::HrtimerStart { timer: 0xbeef, expires: us(due + 1_000), slack: None },
-    );
-    all.switch(t + 64, 0, CONTROL, TaskState::Sleeping, idle);
+fn control(due: i64, late: i64) -> Vec<Event> {
+    let at = |after: i64| us(due + late + after).0;
+    events!(
+        "{} cpu0 0 idle_enter 1
+        {} idle_exit; +1us vector_entry 236
+        +1us hrtimer_entry 0xbeef now={} expires={}
+        +1us waking 1000/19; +1us wakeup 1000/19; +1us hrtimer_exit 0xbeef; +1us vector_exit 236
+        +3us switch R -> 1000/19
+        +1us sys_exit 230; +1us sample 0 due={}
+        +1us nocpu 1000 begin 0 {due}; +1us point 1 {} -5
+        +26us cpu0 call 1 began={} depth=1 argument=7; +10us call 0 began={} argument=7
+        +10us nocpu end 0
+        +1us cpu0 sys_enter 230 1
+        +1us hrtimer_start 0xbeef expires={}
+        +2us switch S -> 0",
+        us(due - 40).0,
+        at(1),
+        at(3),
+        us(due).0,
+        us(due).0,
+        late + due % 13,
+        at(20),
+        at(15),
+        us(due + 1_000).0
+    )
 }
 
 /// The hog on CPU 1 is interrupted by the disk and preempted by a worker, which waits for a lock.
-fn disturb(all: &mut Recording, t: i64, cycle: i64) {
-    all.add(
-        t + 5,
-        1,
-        HOG,
-        EventKind::BlockIssue {
-            device: 254 << 20,
-            sector: 100 + cycle as u64,
-            bytes: 4096,
-            write: true,
-        },
-    );
-    all.add(t + 200, 1, HOG, EventKind::IrqEntry { irq: 24 });
-    all.add(
-        t + 210,
-        1,
-        HOG,
-        EventKind::BlockComplete {
-            device: 254 << 20,
-            sector: 100 + cycle as u64,
-            bytes: 4096,
-            error: 0,
-        },
-    );
-    all.add(t + 211, 1, HOG, EventKind::Waking { task: KWORKER, prio: 120, target: 1 });
-    all.add(t + 212, 1, HOG, EventKind::IrqExit { irq: 24, handled: true });
-    all.add(t + 213, 1, HOG, EventKind::SoftirqEntry { vector: 3 });
-    all.add(t + 230, 1, HOG, EventKind::SoftirqExit { vector: 3 });
-    all.switch(t + 240, 1, HOG, TaskState::Preempted, KWORKER);
-    all.add(t + 242, 1, KWORKER, EventKind::WorkStart { function: 0xffff_8000 });
-    all.add(t + 250, 1, KWORKER, EventKind::ContentionBegin { lock: 0xabc, flags: 2 });
-    all.add(t + 260, 1, KWORKER, EventKind::ContentionEnd { lock: 0xabc, result: 0 });
-    all.add(t + 262, 1, KWORKER, EventKind::PageFault { address: 0x7000, ip: 0x4000, user: false });
-    all.add(t + 263, 1, KWORKER, EventKind::Stack { stack: StackId(0) });
-    all.add(t + 270, 1, KWORKER, EventKind::WorkEnd { function: 0xffff_8000 });
-    all.switch(t + 280, 1, KWORKER, TaskState::Other, HOG);
-    all.add(t + 300, 1, HOG, EventKind::FutexEnter { op: Futex::Wake, address: 0x10 });
-    all.add(t + 301, 1, HOG, EventKind::FutexExit { op: Futex::Wake, result: 1 });
+fn disturb(at: i64, cycle: i64) -> Vec<Event> {
+    let sector = 100 + cycle;
+    events!(
+        "{} cpu1 2000 block_issue 0xfe00000 {sector} 4096 write
+        +195us irq_entry 24
+        +10us block_complete 0xfe00000 {sector} 4096
+        +1us waking 40 cpu1
+        +1us irq_exit 24; +1us softirq_entry 3; +17us softirq_exit 3
+        +10us switch R -> 40
+        +2us work_start 0xffff8000
+        +8us contention_begin 0xabc 2; +10us contention_end 0xabc
+        +2us page_fault 0x7000 0x4000 kernel; +1us stack 0
+        +7us work_end 0xffff8000
+        +10us switch other -> 2000
+        +20us futex_enter wake 0x10; +1us futex_exit wake 1",
+        us(at + 5).0
+    )
 }

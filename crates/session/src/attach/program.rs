@@ -14,6 +14,7 @@ use punctual_plan::{Length, Plan, Workload};
 const MEASURE: &str = "kind = \"program\"\npid = 1\n";
 
 /// The options of its cycles.
+#[derive(Default)]
 pub struct CyclesAsked {
     /// The release of its cycles; by default inferred for each thread.
     pub kind: Option<CycleKind>,
@@ -84,8 +85,7 @@ mod tests {
     #[test]
     fn a_bundle_is_continued_only_by_the_same_plan_and_program() {
         let target = CycleTarget::Processes(vec![std::process::id()]);
-        let asked =
-            CyclesAsked { kind: None, deadline: None, duration: None, requirements: Vec::new() };
+        let asked = CyclesAsked::default();
         let (loaded, plan) = plan(&target, asked, &Silent).expect("a plan");
         let place = tempfile::tempdir().expect("a directory");
         let bundle = place.path().join("bundle");

@@ -30,11 +30,9 @@ pub fn of_thread(
         memory: memory(&status),
         realtime_timerfd: site.by_argument && is_realtime_timerfd(files, tid, site.call.argument),
         asks: Asks { for_timer: site.asks_for_timer(calls), first: is_first(&status) },
-        files: BTreeMap::new(),
-        lower: BTreeMap::new(),
         waits_in: calls.get(&site.call.number).cloned().unwrap_or_default(),
         runtime: runtime(files, tid),
-        refused: None,
+        ..ThreadFacts::default()
     })
 }
 

@@ -17,6 +17,7 @@ pub struct Holders {
 }
 
 /// The cost of one holder's locks.
+#[derive(Default)]
 struct HolderCost {
     name: String,
     waits: u64,
@@ -35,13 +36,10 @@ impl Holders {
         if self.all.len() >= MAX_HOLDERS && !self.all.contains_key(&key) {
             return;
         }
-        let held = self.all.entry(key).or_insert_with(|| HolderCost {
-            name: name_of(&holder),
-            waits: 0,
-            total: Nanos::ZERO,
-            longest: Nanos::ZERO,
-            response: Nanos::ZERO,
-        });
+        let held = self
+            .all
+            .entry(key)
+            .or_insert_with(|| HolderCost { name: name_of(&holder), ..HolderCost::default() });
         held.waits += u64::from(holder.waits);
         held.total += holder.time;
         held.longest = held.longest.max(holder.time);

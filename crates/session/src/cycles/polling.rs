@@ -39,6 +39,7 @@ pub struct Polling {
 }
 
 /// A thread that was never seen to wait, or not for long.
+#[derive(Default)]
 struct Poller {
     tid: u32,
     since: MonotonicNs,
@@ -274,7 +275,7 @@ impl Polling {
 impl Poller {
     fn new(tid: u32, since: MonotonicNs, facts: CycleThreadFacts) -> Poller {
         let facts = Some(facts);
-        Poller { tid, since, facts, kept: Vec::new(), pending: None, begun: None, lost: 0 }
+        Poller { tid, since, facts, ..Poller::default() }
     }
 
     fn push(&mut self, gap: Gap) {

@@ -60,7 +60,7 @@ const SERIES: usize = 64;
 
 /// A series in progress.
 pub struct CycleSeries {
-    kind: SeriesKind,
+    pub kind: SeriesKind,
     pub kept: KeptSeries,
     /// Releases so far, including those without a cycle.
     releases: u64,
@@ -157,9 +157,5 @@ impl CycleSeries {
     /// The view for the analysis.
     pub fn view(&self) -> SeriesView<'_> {
         self.kept.view()
-    }
-
-    pub fn kind(&self) -> SeriesKind {
-        self.kind
     }
 }

@@ -91,7 +91,7 @@ impl CycleRecorder {
 
     /// Records from events that [`CycleRecorder::feed`] takes.
     pub fn of_recording(cycles: EventCycles, findings: Vec<Finding>) -> CycleRecorder {
-        let observers = Observers::of(cycles.observers());
+        let observers = Observers::of(&cycles.observers);
         CycleRecorder { observers, ..CycleRecorder::new(CycleSource::Recording(cycles), findings) }
     }
 
@@ -206,7 +206,7 @@ impl CycleRecorder {
     pub fn now(&self) -> MonotonicNs {
         match &self.source {
             CycleSource::Bpf(_) | CycleSource::Tracefs(..) => clock::monotonic(),
-            CycleSource::Recording(cycles) => cycles.now(),
+            CycleSource::Recording(cycles) => cycles.now,
         }
     }
 
@@ -311,7 +311,7 @@ impl CycleRecorder {
         match &self.source {
             CycleSource::Bpf(bpf) => bpf.lost(),
             CycleSource::Tracefs(traced, _) => traced.lost(),
-            CycleSource::Recording(cycles) => cycles.lost(),
+            CycleSource::Recording(cycles) => cycles.lost,
         }
     }
 

@@ -1,6 +1,6 @@
 //! A cycle for tests.
 
-use punctual_core::cycle::{CallSet, Cycle, DescriptorSet, TaskComm, WaitingCall, WokenBy};
+use punctual_core::cycle::{Cycle, WaitingCall, WokenBy};
 use punctual_core::{CauseKind, MonotonicNs, Nanos, Split};
 
 /// A cycle released at `release` (ns) that takes 100 µs, all of it running.
@@ -9,7 +9,6 @@ pub fn cycle(release: i64) -> Cycle {
     run.add(CauseKind::OwnExecution, Nanos(100_000));
     Cycle {
         tid: 7,
-        cpu: 0,
         release: MonotonicNs(release),
         entered: MonotonicNs(release - 1_000_000),
         woken: MonotonicNs(release),
@@ -17,27 +16,9 @@ pub fn cycle(release: i64) -> Cycle {
         again: MonotonicNs(release + 100_000),
         call: WaitingCall { number: 1, operation: 1, argument: 1 },
         by: WokenBy::Sleep,
-        timer: 0,
-        waker: 0,
-        waker_name: TaskComm::default(),
         wait_is: CauseKind::Waiting,
-        blocks: 0,
-        blocked: Nanos::ZERO,
-        migrations: 0,
         syscalls: 1,
-        faults: 0,
-        calls: CallSet::default(),
-        written: DescriptorSet::default(),
-        slept_without_pi: false,
-        holder: None,
-        awaited: None,
-        hidden: 0,
-        likely: None,
-        reclaimed: Nanos::ZERO,
-        faulted: Nanos::ZERO,
-        longest_call: None,
-        culprit: None,
-        wake: Split::default(),
         run,
+        ..Cycle::default()
     }
 }

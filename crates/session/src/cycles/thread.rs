@@ -45,7 +45,7 @@ const NAMED_FROM: Nanos = Nanos::from_micros(100);
 
 /// A thread of the program.
 pub struct CycleThread {
-    tid: u32,
+    pub tid: u32,
     /// Whether this is a thread of this machine, now.
     is_live: bool,
     /// The thread has ended: its id may be reused.
@@ -54,15 +54,15 @@ pub struct CycleThread {
     is_active: bool,
     /// The time from its last cycle to its end, if in no cycle.
     left_over: Option<Nanos>,
-    name: String,
+    pub name: String,
     phase: String,
     since: MonotonicNs,
     state: CycleThreadState,
-    cycles: u64,
-    skipped: u64,
+    pub cycles: u64,
+    pub skipped: u64,
     overruns: u64,
     /// Switches to it without an event.
-    hidden: u64,
+    pub hidden: u64,
     /// Cycles whose release is not known.
     unknown: u64,
     beyond: u64,
@@ -179,11 +179,6 @@ impl CycleThread {
         }
     }
 
-    /// The kernel's name of the thread.
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
     /// The prefix of its series names, if it has cycles.
     pub fn label(&self) -> Option<&str> {
         self.cyclic().map(|cyclic| cyclic.label.as_str())
@@ -252,7 +247,7 @@ impl CycleThread {
         let Some(left) = seen.or_else(|| cyclic.follower.due(at)).filter(|_| !is_killed) else {
             return;
         };
-        let longest = cyclic.series.iter().find(|series| series.kind() == SeriesKind::Response);
+        let longest = cyclic.series.iter().find(|series| series.kind == SeriesKind::Response);
         let longest = longest.and_then(|series| series.kept.state.data.max).unwrap_or_default();
         let span = at - left.release;
         self.left_over = (left.passed > 0 || span > longest).then_some(span);
@@ -318,7 +313,7 @@ impl CycleThread {
         }
         for series in &mut cyclic.series {
             let sample = series.push(measured);
-            if series.kind() == SeriesKind::Response && self.watched_as.is_some() {
+            if series.kind == SeriesKind::Response && self.watched_as.is_some() {
                 self.worst.extend(sample);
             }
         }
@@ -645,31 +640,13 @@ impl CycleThread {
 
     /// A series of the thread, if it has cycles.
     pub fn series(&self, kind: SeriesKind) -> Option<&CycleSeries> {
-        self.all_series().iter().find(|series| series.kind() == kind)
-    }
-
-    pub fn tid(&self) -> u32 {
-        self.tid
-    }
-
-    pub fn cycles(&self) -> u64 {
-        self.cycles
-    }
-
-    /// Releases without a cycle of their own.
-    pub fn skipped(&self) -> u64 {
-        self.skipped
+        self.all_series().iter().find(|series| series.kind == kind)
     }
 
     /// Releases that passed during the cycle before.
     pub fn overruns(&self) -> u64 {
         let open = self.cyclic().and_then(|cyclic| cyclic.open);
         self.overruns + u64::from(open.is_some_and(|open| open.passed > 0))
-    }
-
-    /// Switches to it without an event.
-    pub fn hidden(&self) -> u64 {
-        self.hidden
     }
 
     /// Records that it ended under this name.

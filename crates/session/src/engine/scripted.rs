@@ -192,10 +192,8 @@ pub fn meta() -> SeriesMeta {
         cpus: CpuSet::single(0),
         scheduling: "SCHED_FIFO 80".to_owned(),
         real_time: true,
-        period: None,
-        tid: None,
         requirements: vec!["max < 1ms".to_owned()],
-        details: Default::default(),
+        ..SeriesMeta::default()
     }
 }
 

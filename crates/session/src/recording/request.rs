@@ -13,7 +13,7 @@ use punctual_record::tracefs::Tracefs;
 use punctual_record::{Backend, group_of};
 
 /// The request of a recording.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct RecordingWanted {
     /// Kernel events; none for test points alone.
     pub events: KernelEvents,
@@ -67,17 +67,14 @@ impl RecordingWanted {
             insist: true,
             cpus: record.cpus.clone(),
             pids: record.pids.clone(),
-            follow_children: false,
-            comms: Vec::new(),
-            syscalls: Vec::new(),
             backend: Backend::Auto,
             points: record.points,
             buffer: BUFFER,
             online: record.cpus.clone(),
-            probes: None,
             max_size: record.max_size.0,
             keeps: Keeps::All,
             thread_cpus: thread_cpus.clone(),
+            ..RecordingWanted::default()
         }
     }
 }
@@ -95,18 +92,13 @@ impl RecordingWanted {
             events: KernelEvents { groups: explain.events.clone(), tracepoints: Vec::new() },
             insist: true,
             cpus: online.clone(),
-            pids: Vec::new(),
-            follow_children: false,
-            comms: Vec::new(),
-            syscalls: Vec::new(),
             backend: Backend::Auto,
-            points: false,
             buffer: BUFFER,
             online,
-            probes: None,
             max_size,
             keeps: Keeps::Newest,
             thread_cpus: thread_cpus.clone(),
+            ..RecordingWanted::default()
         }
     }
 }

@@ -47,7 +47,7 @@ impl Sources {
     /// Adds a source that is described later.
     pub(crate) fn add_unknown(&mut self) -> u32 {
         let name = format!("source {}", self.all.len());
-        self.add(RecordedSource { name, cpu: None, recorded: 0, lost: 0, torn: 0 })
+        self.add(RecordedSource { name, ..RecordedSource::default() })
     }
 
     /// Describes a source, with its own losses so far.

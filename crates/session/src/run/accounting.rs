@@ -154,20 +154,19 @@ impl Accounting {
             series.iter_mut().filter_map(SeriesRun::joining).collect();
         let overdue = &mut self.overdue;
         let mut give = |record: punctual_record::account::AccountRecord| {
-            if let Some(joining) = joinings.iter_mut().find(|joining| joining.tid() == record.tid) {
+            if let Some(joining) = joinings.iter_mut().find(|joining| joining.tid == record.tid) {
                 overdue.extend(Overdue::of(&record));
                 joining.record(record);
             }
         };
         self.accountant.drain(&mut give);
         if ended {
-            let tids: Vec<u32> = joinings.iter().map(|joining| joining.tid()).collect();
+            let tids: Vec<u32> = joinings.iter().map(|joining| joining.tid).collect();
             let last: Vec<_> =
                 tids.into_iter().filter_map(|tid| self.accountant.last(tid)).collect();
             let mut joinings = joinings;
             for record in last {
-                if let Some(joining) =
-                    joinings.iter_mut().find(|joining| joining.tid() == record.tid)
+                if let Some(joining) = joinings.iter_mut().find(|joining| joining.tid == record.tid)
                 {
                     self.overdue.extend(Overdue::of(&record));
                     joining.record(record);

@@ -56,6 +56,7 @@ pub struct EntriesContext<'a> {
 }
 
 /// The CPUs of a measure.
+#[derive(Default)]
 pub struct EntriesRun {
     measure: String,
     /// The subject of its findings.
@@ -144,18 +145,12 @@ impl EntriesRun {
             cpus: cpus.collect(),
             chosen,
             recorder: Some(recorder),
-            offline: Offline::default(),
-            observers: Observers::default(),
             length: match measure.length {
                 Length::Duration(span) => Some(span),
                 Length::Samples(_) | Length::UntilInterrupted => None,
             },
             stop_above: measure.stop_above,
-            begin: None,
-            end: None,
-            took: None,
-            cost: None,
-            view: EntriesView::default(),
+            ..EntriesRun::default()
         };
         Ok((run, findings))
     }
@@ -281,7 +276,7 @@ impl EntriesRun {
             let known = EndFacts {
                 names: &names,
                 own: &end.own,
-                observers: self.observers.threads(),
+                observers: &self.observers.threads,
                 calls: &calls,
                 took: end.took - self.offline.time(*number),
                 steal,

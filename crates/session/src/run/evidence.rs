@@ -29,6 +29,7 @@ use throttling::ThrottlingCounters;
 const CLOCK_SOURCE: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
 
 /// The evidence of a phase during collection.
+#[derive(Default)]
 pub struct Collecting {
     begin: MonotonicNs,
     real_time_required: bool,
@@ -49,14 +50,11 @@ impl Collecting {
         Collecting {
             begin,
             real_time_required: plan.require_real_time,
-            threads: Vec::new(),
             loads: phase.loads.iter().map(|load| LoadWatch::new(load, begin)).collect(),
             memory: MemoryEvidence { asked: plan.memory_lock, ..MemoryEvidence::default() },
-            clock: ClockEvidence::default(),
             isolation: Fact::NotAsked,
             settings: Fact::NotAsked,
-            others: Announcement::default(),
-            throttling: ThrottlingCounters::default(),
+            ..Collecting::default()
         }
     }
 

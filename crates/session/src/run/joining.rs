@@ -64,7 +64,7 @@ impl Overdue {
 
 /// A series whose samples are broken down.
 pub struct Joining {
-    tid: u32,
+    pub tid: u32,
     clock: Clock,
     relative: bool,
     most: usize,
@@ -90,10 +90,6 @@ impl Joining {
             records: VecDeque::new(),
             account,
         }
-    }
-
-    pub fn tid(&self) -> u32 {
-        self.tid
     }
 
     /// Adds samples, in order.

@@ -31,6 +31,7 @@ enum MeasureState {
 pub type AfterEnd = io::Result<(Scheduling, CpuSet)>;
 
 /// The kernel's counters of each thread, and why threads ended early.
+#[derive(Default)]
 pub struct MeasureEnd {
     /// The usage of each thread; empty if nothing was started.
     pub usages: Vec<Usage>,
@@ -130,13 +131,7 @@ impl MeasureRun {
         let MeasureState::Running(running) =
             std::mem::replace(&mut self.state, MeasureState::Ended)
         else {
-            return MeasureEnd {
-                usages: Vec::new(),
-                counted: Vec::new(),
-                after: Vec::new(),
-                errors: Vec::new(),
-                findings: Vec::new(),
-            };
+            return MeasureEnd::default();
         };
         let mut ended = running.join();
         let mut findings = std::mem::take(&mut ended.notes.findings);

@@ -89,7 +89,7 @@ impl TraceStore {
         for (cpu, records) in &mut self.pending {
             let number = *self.numbers.entry(*cpu).or_insert_with(|| {
                 let (name, cpu) = (format!("cpu {cpu}"), Some(*cpu));
-                self.sources.add(RecordedSource { name, cpu, recorded: 0, lost: 0, torn: 0 })
+                self.sources.add(RecordedSource { name, cpu, ..RecordedSource::default() })
             });
             let lane = Some(&mut self.lane);
             self.sources

@@ -2,8 +2,9 @@
 
 use super::*;
 use crate::explanation::{self, Wanted};
-use punctual_core::event::{RecordedSource, TaskName, TaskState, Tid};
-use punctual_core::{EventKind, MonotonicNs, Nanos};
+use punctual_core::event::RecordedSource;
+use punctual_core::{MonotonicNs, Nanos};
+use punctual_testing::{events, parse_events, parse_names};
 
 /// A real-time thread that sleeps for every millisecond; each tenth time it queues behind another.
 struct Script {
@@ -12,45 +13,28 @@ struct Script {
     groups: Vec<Group>,
 }
 
-const SERVO: u32 = 7;
-const HOG: u32 = 9;
 const CYCLES: i64 = 100;
-const NANOSLEEP: u32 = 230;
 
 fn script(groups: &[Group]) -> Script {
-    let mut events = Vec::new();
-    let mut at = |us: i64, tid: u32, what: EventKind| {
-        if what.group().is_some_and(|group| groups.contains(&group)) {
-            events.push(Event { at: MonotonicNs(us * 1_000), cpu: 0, tid: Tid(tid), what });
-        }
-    };
-    let switch = |prev_prio, prev_state, next: u32, next_prio| EventKind::Switch {
-        prev_prio,
-        prev_state,
-        next: Tid(next),
-        next_prio,
-    };
+    let mut text = String::new();
     for cycle in 0..CYCLES {
         let (due, after_late) = ((cycle + 1) * 1_000, if cycle % 10 == 6 { 400 } else { 0 });
         let now = cycle * 1_000 + 100 + after_late;
         let late = if cycle % 10 == 5 { 400 } else { 0 };
-        let expires = MonotonicNs(due * 1_000);
-        let vector = 0xec;
-        at(now, SERVO, EventKind::SyscallEnter { number: NANOSLEEP, args: [1, 1] });
-        at(now + 1, SERVO, EventKind::HrtimerStart { timer: 5, expires, slack: None });
-        at(now + 2, SERVO, switch(19, TaskState::Sleeping, HOG, 9));
-        let entry =
-            EventKind::HrtimerExpireEntry { timer: 5, now: None, expires: None, slack: None };
-        at(due + 1, HOG, EventKind::VectorEntry { vector });
-        at(due + 2, HOG, entry);
-        let task = Tid(SERVO);
-        at(due + 3, HOG, EventKind::Waking { task, prio: 19, target: 0 });
-        at(due + 4, HOG, EventKind::Wakeup { task, prio: 19, target: 0, new: false });
-        at(due + 5, HOG, EventKind::HrtimerExpireExit { timer: 5 });
-        at(due + 6, HOG, EventKind::VectorExit { vector });
-        at(due + 8 + late, HOG, switch(9, TaskState::Sleeping, SERVO, 19));
-        at(due + 10 + late, SERVO, EventKind::SyscallExit { number: NANOSLEEP, result: 0 });
+        text += &format!(
+            "{now}us cpu0 servo:7/19 sys_enter 230 1 1
+            +1us hrtimer_start 5 expires={due}us
+            +1us switch S -> hog:9/9
+            {}us vector_entry 0xec; +1us hrtimer_entry 5
+            +1us waking 7/19; +1us wakeup 7/19
+            +1us hrtimer_exit 5; +1us vector_exit 0xec
+            +{}us switch S -> 7/19; +2us sys_exit 230\n",
+            due + 1,
+            2 + late
+        );
     }
+    let mut events = parse_events(&text);
+    events.retain(|event| event.what.group().is_some_and(|group| groups.contains(&group)));
     events.sort_by_key(|event| event.at);
     let end = MonotonicNs((CYCLES + 2) * 1_000_000);
     Script { events: events.into_iter(), end, groups: groups.to_vec() }
@@ -62,19 +46,9 @@ impl TraceReader for Script {
     }
 
     fn about(&self) -> TraceExtent {
-        let mut names = Names::default();
-        for (tid, comm) in [(SERVO, "servo"), (HOG, "hog")] {
-            let name = TaskName { process: tid, comm: comm.to_owned(), scheduling: None };
-            names.tasks.insert(Tid(tid), name);
-        }
-        names.syscalls.insert(NANOSLEEP, "clock_nanosleep".to_owned());
-        let source = RecordedSource {
-            name: "cpu 0".to_owned(),
-            cpu: Some(0),
-            recorded: 0,
-            lost: 0,
-            torn: 0,
-        };
+        let names = parse_names("task 7 in 7 servo; task 9 in 9 hog; syscall 230 clock_nanosleep");
+        let source =
+            RecordedSource { name: "cpu 0".to_owned(), cpu: Some(0), ..RecordedSource::default() };
         let recorded = Recorded {
             ended: self.end,
             groups: self.groups.clone(),
@@ -160,25 +134,13 @@ fn the_cycle_in_which_a_trace_ends_is_in_its_figures() {
 fn with_a_reused_id() -> Script {
     let whole = script(&GROUPS);
     let mut events: Vec<Event> = whole.events.collect();
-    let middle = MonotonicNs(CYCLES / 2 * 1_000_000 + 80_000);
-    let switch = |prev_prio, prev_state, next: u32, next_prio| EventKind::Switch {
-        prev_prio,
-        prev_state,
-        next: Tid(next),
-        next_prio,
-    };
-    let of = |us: i64, tid, what| Event {
-        at: middle + Nanos::from_micros(us),
-        cpu: 0,
-        tid: Tid(tid),
-        what,
-    };
-    events.extend([
-        of(0, SERVO, EventKind::Exit),
-        of(1, SERVO, switch(19, TaskState::Dead, HOG, 9)),
-        of(2, HOG, EventKind::Fork { child: Tid(SERVO) }),
-        of(3, HOG, switch(9, TaskState::Sleeping, SERVO, 19)),
-    ]);
+    events.extend(events!(
+        "{}us cpu0 7/19 exit
+        +1us switch X -> 9/9
+        +1us fork 7
+        +1us switch S -> 7/19",
+        CYCLES / 2 * 1_000 + 80
+    ));
     events.sort_by_key(|event| event.at);
     Script { events: events.into_iter(), ..script(&GROUPS) }
 }
@@ -208,8 +170,7 @@ fn time_between_the_last_cycle_and_the_exit_is_no_sample() {
         let room = tempfile::tempdir().expect("a directory");
         let directory = room.path().join("bundle");
         let mut events: Vec<Event> = script(&GROUPS).events.collect();
-        let at = MonotonicNs((CYCLES * 1_000 + after) * 1_000);
-        events.push(Event { at, cpu: 0, tid: Tid(SERVO), what: EventKind::Exit });
+        events.extend(events!("{}us cpu0 7 exit", CYCLES * 1_000 + after));
         let mut trace = Script { events: events.into_iter(), ..script(&GROUPS) };
         let requirements = vec!["response max < 600us".parse().expect("a requirement")];
         let cycles = CycleOptions { requirements, ..CycleOptions::default() };
@@ -230,9 +191,7 @@ fn a_thread_blocked_until_the_end_of_a_trace_is_never_met() {
     let ending = |after: i64, requirement: &str| {
         let room = tempfile::tempdir().expect("a directory");
         let mut events: Vec<Event> = script(&GROUPS).events.collect();
-        let at = MonotonicNs((CYCLES * 1_000 + after) * 1_000);
-        let what = EventKind::VectorEntry { vector: 0xec };
-        events.push(Event { at, cpu: 1, tid: Tid(HOG), what });
+        events.extend(events!("{}us cpu1 9 vector_entry 0xec", CYCLES * 1_000 + after));
         let mut trace = Script { events: events.into_iter(), ..script(&GROUPS) };
         let requirements = vec![requirement.parse().expect("a requirement")];
         let cycles = CycleOptions { requirements, ..CycleOptions::default() };

@@ -144,10 +144,7 @@ pub(crate) fn of_values(
     let enough = (1..=n).find(|count| within(*count) >= NOTICED);
     let surely = enough.map(|count| bound as f64 / sorted[count - 1]);
     Some(ProposedBound {
-        place: String::new(),
         require: words(metric, comparison, bound),
-        is_main: false,
-        before_change: false,
         runs: n as u64,
         false_alarms,
         model: modelled.map(|_| BoundModel::LogNormal),
@@ -155,6 +152,7 @@ pub(crate) fn of_values(
             .then(|| (1.0 / asked - 1.0).ceil() as u64),
         noticed: metric.is_time().then(|| within(worse(WORSE))),
         surely: surely.filter(|by| metric.is_time() && by.is_finite() && *by > 0.0),
+        ..ProposedBound::default()
     })
 }
 

@@ -26,7 +26,7 @@ pub(crate) fn has_hidden(data: &SeriesData) -> bool {
 }
 
 /// One run of a series.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct ComparedRun {
     /// All its samples by rank, of the compared view.
     pub ladder: Ladder,
@@ -56,13 +56,9 @@ impl ComparedRun {
             peaks: peaks(&samples, &ladder),
             max: samples.iter().copied().max(),
             count: samples.len() as u64,
-            step: 0,
-            lost: 0,
-            overruns: 0,
-            duration: None,
-            measured: None,
             ladder,
             samples,
+            ..ComparedRun::default()
         }
     }
 

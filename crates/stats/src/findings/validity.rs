@@ -43,7 +43,7 @@ pub(crate) fn of_validity<'a>(
         known.clone().any(|finding| is_known(finding) && is_about(finding, proof))
     };
     validity
-        .proofs()
+        .proofs
         .iter()
         .filter(failed)
         .filter(|proof| !text(proof))

@@ -47,14 +47,12 @@ pub fn of_runs(name: &str, runs: &[StoredCell<'_>]) -> Option<LabDocument> {
         name: name.to_owned(),
         created,
         finished: true,
-        axes: Vec::new(),
         seeds,
         repeat: repeat.and_then(|repeat| u32::try_from(repeat).ok()).unwrap_or(1),
-        requirements: Vec::new(),
         limits: vec![LIMIT.to_owned()],
-        published: Vec::new(),
         verdict: VerdictWord::gravest(cells.iter().filter_map(|cell| cell.verdict)),
         cells,
+        ..LabDocument::default()
     })
 }
 
@@ -73,11 +71,8 @@ fn document(name: &str, runs: Vec<&StoredCell<'_>>) -> CellDocument {
         .collect();
     let CellResults { series, seeds: figures, .. } = cell(&firsts);
     let run = |of: &&StoredCell<'_>| RunDocument {
-        bundle: None,
-        digest: None,
-        took: None,
         exit_code: of.bundle.manifest.ending.as_ref().map(|ending| ending.exit_code.into()),
-        failure: None,
+        ..RunDocument::default()
     };
     let seeds = by_seed.iter().zip(figures).map(|((seed, runs), (series, _))| SeedDocument {
         seed: *seed,
@@ -90,20 +85,14 @@ fn document(name: &str, runs: Vec<&StoredCell<'_>>) -> CellDocument {
     let time = Timebase::together(runs.iter().map(|run| run.bundle.timebase()));
     CellDocument {
         name: name.to_owned(),
-        axes: BTreeMap::new(),
         target: match time {
             Timebase::Own => "host".to_owned(),
             time => format!("{VIRTUAL_MACHINE}, {}", time.name()),
         },
         state: if runs.iter().any(failed) { CellState::Failed } else { CellState::Done },
-        bundle: None,
-        digest: None,
-        repeats: Vec::new(),
-        equal: None,
         verdict: VerdictWord::gravest(runs.iter().filter_map(|run| run.verdict)),
         series,
-        worst: None,
         seeds: seeds.collect(),
-        trouble: Vec::new(),
+        ..CellDocument::default()
     }
 }

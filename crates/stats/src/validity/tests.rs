@@ -36,7 +36,6 @@ fn proved() -> Case {
     let progress =
         LoadProgress { cpu_time: Nanos::SECOND, switches: 900, io_bytes: 0, processes: 2 };
     let evidence = PhaseEvidence {
-        real_time_required: false,
         threads: vec![ThreadEvidence {
             tid: 7,
             series: vec!["cpu0".into()],
@@ -65,28 +64,22 @@ fn proved() -> Case {
             progress: Fact::Known(progress),
             ..Default::default()
         }],
-        programs: Vec::new(),
         others: Fact::Known(Vec::new()),
         throttled: Fact::Known(Vec::new()),
-        other_parts: Vec::new(),
+        ..PhaseEvidence::default()
     };
     let mut manifest = manifest(Some(Outcome::Completed));
     manifest.target = Some(RanOn {
         kind: "vm".into(),
         name: "6.1-rt".into(),
         started: jiff::Timestamp::UNIX_EPOCH,
-        elapsed: None,
-        facts: Vec::new(),
         kernel: Some(KernelEvidence {
             release: Some("6.1.0-rt".into()),
             booted: Some("6.1.0-rt".into()),
             preemption: Some("full".into()),
             preemption_in_force: Some("full".into()),
         }),
-        repeats: Vec::new(),
-        limits: Vec::new(),
-        made_of: None,
-        failed: None,
+        ..RanOn::default()
     });
     let mut meta = meta(&["max < 1ms"]);
     meta.details.insert(REQUESTED_SCHEDULING.into(), "SCHED_FIFO 80".into());

@@ -23,6 +23,7 @@ pub(super) enum Attribute {
     Type(CtfType),
 }
 
+#[derive(Default)]
 pub(super) struct Parser {
     tokens: Vec<(Token, u32)>,
     at: usize,
@@ -32,7 +33,7 @@ pub(super) struct Parser {
 
 impl Parser {
     pub(super) fn new(text: &str) -> ParseResult<Parser> {
-        Ok(Parser { tokens: tokens(text)?, at: 0, depth: 0, scopes: CtfScopes::default() })
+        Ok(Parser { tokens: tokens(text)?, ..Parser::default() })
     }
 
     pub(super) fn is_at_end(&self) -> bool {
@@ -267,15 +268,7 @@ impl Parser {
     fn integer(&mut self) -> ParseResult<CtfType> {
         self.at += 1;
         self.need("{")?;
-        let mut integer = Integer {
-            size: 0,
-            align: 0,
-            signed: false,
-            order: None,
-            text: false,
-            clock: false,
-            role: None,
-        };
+        let mut integer = Integer::default();
         for (key, attribute) in self.block()? {
             let Attribute::Value(value) = attribute else { continue };
             let word = |words: &[&str]| {

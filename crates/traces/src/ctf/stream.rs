@@ -199,7 +199,7 @@ impl CtfStream {
             return Ok(());
         }
         let cpu = self.number(event.cpu).and_then(|cpu| u16::try_from(cpu).ok()).unwrap_or(cpu);
-        let head = Head { at, cpu, tid: None, context: None, site: 0 };
+        let head = Head { at, cpu, ..Head::default() };
         event.take(&self.values, |value| self.text(value), head, machine, decoder, out);
         Ok(())
     }

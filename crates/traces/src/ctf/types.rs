@@ -48,7 +48,7 @@ pub(super) const MOST_DEPTH: u32 = 32;
 /// The maximum alignment in bits: that of pages.
 pub(super) const MOST_ALIGN: u64 = 8 << 12;
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Integer {
     /// In bits: 1 to 64; 0: as many groups of seven as it needs (LEB128).
     pub(super) size: u32,

@@ -55,7 +55,7 @@ pub(super) struct PerfSample {
 }
 
 /// The time and place of another record.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct TimeAndPlace {
     pub(super) at: Option<i64>,
     pub(super) cpu: Option<u16>,
@@ -181,7 +181,7 @@ impl RecordLayout {
 
     /// The time and place of a record that is not a sample.
     pub(super) fn place(&self, record: &[u8], order: ByteOrder) -> TimeAndPlace {
-        let mut place = TimeAndPlace { at: None, cpu: None, tid: None };
+        let mut place = TimeAndPlace::default();
         if self.flags & SAMPLE_ID_ALL == 0 {
             return place;
         }
@@ -273,6 +273,6 @@ mod tests {
             TimeAndPlace { at: Some(1_000), cpu: Some(3), tid: Some(7) }
         );
         assert_eq!(attr.id_of_other(&lost, order), Some(42));
-        assert_eq!(attr.place(&lost[..16], order), TimeAndPlace { at: None, cpu: None, tid: None });
+        assert_eq!(attr.place(&lost[..16], order), TimeAndPlace::default());
     }
 }

@@ -34,7 +34,7 @@ pub(super) fn order(head: &[u8]) -> Option<ByteOrder> {
 }
 
 /// The description of the records.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct PerfHead {
     pub(super) order: ByteOrder,
     pub(super) attrs: Vec<RecordLayout>,
@@ -61,18 +61,7 @@ pub(super) struct DataPosition {
 
 impl PerfHead {
     pub(super) fn new(order: ByteOrder) -> PerfHead {
-        PerfHead {
-            order,
-            attrs: Vec::new(),
-            ids: IdMap::default(),
-            cpus: IdMap::default(),
-            formats: None,
-            comms: Vec::new(),
-            release: None,
-            version: None,
-            arch: None,
-            cut_off: false,
-        }
+        PerfHead { order, ..PerfHead::default() }
     }
 
     /// Reads the parts before and after the records; in a saved pipe they are among these.

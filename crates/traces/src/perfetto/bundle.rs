@@ -107,7 +107,7 @@ impl FtraceBundleReader {
             cpu.running = None;
         }
         for (at, item) in items {
-            let head = Head { at: at as i64, cpu: stated.cpu, tid: None, context: None, site: 0 };
+            let head = Head { at: at as i64, cpu: stated.cpu, ..Head::default() };
             match item {
                 OrderedItem::Message(number, message, task) => {
                     let head = Head { tid: task, ..head };

@@ -19,7 +19,7 @@ pub(super) fn take(text: &[u8], decoder: &mut Decoder) -> bool {
         decoder.comm(Tid(tid), comm.trim().as_bytes());
     }
     let at = line.at.unwrap_or(0);
-    decoder.pass(tracepoint, Head { at, cpu: line.cpu, tid: None, context: None, site: 0 });
+    decoder.pass(tracepoint, Head { at, cpu: line.cpu, ..Head::default() });
     true
 }
 
@@ -191,7 +191,7 @@ mod tests {
         let report = |line: &str, decoder: &mut Decoder| {
             let rest = line.split_once('|').map_or("", |(_, rest)| rest);
             let tid = Some(Tid(if line.contains("sh-7") { 7 } else { 9 }));
-            let head = Head { at: 5, cpu: 0, tid, context: None, site: 0 };
+            let head = Head { at: 5, tid, ..Head::default() };
             take_report(rest.as_bytes(), head, b"cat", decoder);
         };
         let (mut tracefs, mut trace_cmd) = (Decoder::default(), Decoder::default());

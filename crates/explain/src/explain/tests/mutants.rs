@@ -2,183 +2,140 @@
 
 use super::*;
 
-fn longest(explanation: &Explanation) -> (Cause, i64) {
-    causes(explanation).into_iter().max_by_key(|(_, span)| *span).expect("it has parts")
+fn longest(explanation: &Explanation) -> String {
+    let part = explanation.parts.iter().max_by_key(|part| part.span()).expect("it has parts");
+    format!("{:?} {}", part.cause, part.span().ns())
 }
 
-fn woken(at: i64, cpu: u16, by: u32, task: u32, target: u16) -> Event {
-    event(at, cpu, by, EventKind::Waking { task: Tid(task), prio: OWN, target })
-}
-
-fn queued(at: i64, cpu: u16, by: u32, task: u32) -> Event {
-    event(at, cpu, by, EventKind::Wakeup { task: Tid(task), prio: OWN, target: cpu, new: false })
-}
-
-/// A thread that waits for a lock of `HOLDER`, which waits for the CPU of `hog`.
-fn waits_for_a_holder_behind(hog: (u32, i16), inherits: bool) -> Explanation {
-    const HOLDER: u32 = 6;
-    let op = if inherits { Futex::LockPi } else { Futex::Wait };
-    let boost = EventKind::PiSetPrio { task: Tid(HOLDER), old: 60, new: OWN };
-    let mut events = vec![
-        switch(50, 0, (HOLDER, 60), TaskState::Preempted, (THREAD, OWN)),
-        event(100, 0, THREAD, EventKind::FutexEnter { op, address: 64 }),
-    ];
-    events.extend(inherits.then(|| event(105, 0, THREAD, boost)));
-    events.extend([
-        switch(110, 0, (THREAD, OWN), TaskState::Sleeping, hog),
-        switch(410, 0, hog, TaskState::Sleeping, (HOLDER, 60)),
-        woken(430, 0, HOLDER, THREAD, 0),
-        queued(431, 0, HOLDER, THREAD),
-        switch(440, 0, (HOLDER, 60), TaskState::Preempted, (THREAD, OWN)),
-        event(445, 0, THREAD, EventKind::FutexExit { op, result: 0 }),
-    ]);
-    explained(interval(100, 450, StartKind::Interval), &events)
+/// A thread that waits for a lock of task 6, which waits for the CPU of another task.
+fn wait_for_a_holder_behind(hog: &str, op: &str, boost: &str) -> Explanation {
+    let events = format!(
+        "50 cpu0 6/60 switch R -> 7/19
+        100 futex_enter {op} 64
+        {boost}
+        110 switch S -> {hog}
+        410 switch S -> 6/60
+        430 waking 7/19; 431 wakeup 7/19
+        440 switch R -> 7/19
+        445 futex_exit {op}"
+    );
+    explain_interval(100, 450, &events)
 }
 
 #[test]
 fn a_task_below_the_waiter_that_preempts_the_lock_holder_is_an_inversion() {
-    let by = Tid(9);
-    let inverted = longest(&waits_for_a_holder_behind((9, 40), false));
-    assert_eq!(inverted, (Cause::Inversion { holder: Tid(6), by }, 300));
-    // A task above the thread would have run before it anyway.
-    let above = longest(&waits_for_a_holder_behind((9, HIGHER), false));
-    assert_eq!(above.0, Cause::Lock { holder: Some(Tid(6)), kernel: false });
-    let equal = longest(&waits_for_a_holder_behind((9, OWN), false));
-    assert_eq!(equal.0, Cause::Lock { holder: Some(Tid(6)), kernel: false });
+    let inverted = longest(&wait_for_a_holder_behind("9/40", "wait", ""));
+    assert_eq!(inverted, "Inversion { holder: Tid(6), by: Tid(9) } 300");
+    // A task above the thread, or one of its priority, would have run before it anyway.
+    for hog in ["9/0", "9/19"] {
+        let lock = longest(&wait_for_a_holder_behind(hog, "wait", ""));
+        assert!(lock.starts_with("Lock { holder: Some(Tid(6)), kernel: false }"), "{lock}");
+    }
 }
 
 #[test]
 fn the_task_that_inherits_the_priority_is_the_lock_holder() {
-    let explanation = waits_for_a_holder_behind((9, 40), true);
+    let explanation = wait_for_a_holder_behind("9/40", "lock_pi", "105 setprio 6 60 -> 19");
     assert_eq!(explanation.chain[0], Tid(6), "{explanation:?}");
 }
 
 #[test]
 fn a_task_that_moves_the_thread_is_no_hog() {
     // The stopper of CPU 0 removes the thread, and another CPU continues it.
-    let (own, stopper) = ((THREAD, OWN), (12, -1));
-    let moved = |by| {
-        let events = [
-            switch(50, 0, (5, LOWER), TaskState::Preempted, own),
-            switch(60, 1, (0, LOWER), TaskState::Preempted, (8, HIGHER)),
-            switch(110, 0, own, TaskState::Preempted, stopper),
-            event(
-                150,
-                u16::from(by == 8),
-                by,
-                EventKind::Migrate { task: Tid(THREAD), from: 0, to: 1 },
-            ),
-            switch(160, 0, stopper, TaskState::Sleeping, (5, LOWER)),
-            switch(200, 1, (8, HIGHER), TaskState::Sleeping, own),
-        ];
-        let gaps = Gaps::of(events.iter().copied());
-        let coverage = Coverage::between(MonotonicNs(0), MonotonicNs(1));
+    let moved = |by: &str| {
+        let events = events!(
+            "50 cpu0 5 switch R -> 7/19
+            60 cpu1 0 switch R -> 8/0
+            110 cpu0 switch R -> 12/-1
+            150 {by} migrate 7 cpu0 -> cpu1
+            160 cpu0 12/-1 switch S -> 5
+            200 cpu1 8/0 switch S -> 7/19"
+        );
         let sample = LatencyInterval { cpu: 1, ..interval(100, 210, StartKind::Interval) };
-        explain(sample, &events, &coverage, &gaps)
+        let gaps = Gaps::of(events.iter().copied());
+        explain(sample, &events, &coverage(), &gaps)
     };
-    let has = |explanation: &Explanation, is: Cause| {
-        explanation.parts.iter().any(|part| part.cause == is)
-    };
-    let by = Tid(12);
-    assert!(has(&moved(12), Cause::Migration { by }), "{:?}", causes(&moved(12)));
-    assert!(has(&moved(12), Cause::Preempted { by: Tid(8), prio: HIGHER }));
+    let by_stopper = moved("cpu0 12/-1");
+    assert!(has(&by_stopper, "Migration { by: Tid(12) }"), "{by_stopper:?}");
+    assert!(has(&by_stopper, "Preempted { by: Tid(8), prio: 0 }"), "{by_stopper:?}");
     // Moved by another task, it was preempted by that task.
-    assert!(has(&moved(8), Cause::Preempted { by, prio: -1 }), "{:?}", causes(&moved(8)));
+    let by_other = moved("cpu1 8/0");
+    assert!(has(&by_other, "Preempted { by: Tid(12), prio: -1 }"), "{by_other:?}");
 }
 
 #[test]
 fn reclaim_includes_running_and_sleeping_time() {
-    let events = [
-        switch(50, 0, (5, LOWER), TaskState::Preempted, (THREAD, OWN)),
-        event(110, 0, THREAD, EventKind::ReclaimBegin { order: 0 }),
-        switch(150, 0, (THREAD, OWN), TaskState::Blocked, (0, LOWER)),
-        woken(250, 1, 6, THREAD, 0),
-        queued(251, 0, 6, THREAD),
-        switch(260, 0, (0, LOWER), TaskState::Preempted, (THREAD, OWN)),
-        event(280, 0, THREAD, EventKind::ReclaimEnd { reclaimed: 32 }),
-    ];
-    let explanation = explained(interval(100, 300, StartKind::Interval), &events);
-    let sum = explanation.totals().into_iter().find(|(cause, _)| *cause == Cause::Reclaim);
+    let explanation = explain_interval(
+        100,
+        300,
+        "50 cpu0 5 switch R -> 7/19
+        110 reclaim_begin
+        150 switch D -> 0
+        250 cpu1 6 waking 7/19; 251 cpu0 6 wakeup 7/19
+        260 0 switch R -> 7/19
+        280 reclaim_end 32",
+    );
     // 40 before the sleep, 100 asleep, 20 after it.
-    assert_eq!(sum.map(|(_, span)| span.ns()), Some(160), "{:?}", causes(&explanation));
+    assert_eq!(time_of(&explanation, "Reclaim"), 160, "{:?}", causes(&explanation));
 }
 
 #[test]
 fn a_remote_wake_up_is_in_progress_until_the_target_cpu_enqueues_it() {
-    let explained = |running: (u32, i16)| {
-        let events = [
-            switch(50, 0, (THREAD, OWN), TaskState::Sleeping, running),
-            switch(60, 1, (0, LOWER), TaskState::Preempted, (5, LOWER)),
-            woken(150, 1, 5, THREAD, 0),
-            queued(250, 0, running.0, THREAD),
-            switch(260, 0, running, TaskState::Preempted, (THREAD, OWN)),
-        ];
-        explained(interval(100, 270, StartKind::Interval), &events)
+    let explained = |running: u32| {
+        let events = format!(
+            "50 cpu0 7/19 switch S -> {running}
+            60 cpu1 0 switch R -> 5
+            150 waking 7/19
+            250 cpu0 wakeup 7/19
+            260 switch R -> 7/19"
+        );
+        causes(&explain_interval(100, 270, &events))
     };
-    let busy = causes(&explained((8, LOWER)));
-    assert!(busy.contains(&(Cause::Wakeup { running: Some(Tid(8)) }, 100)), "{busy:?}");
-    let idle = causes(&explained((0, LOWER)));
-    assert!(idle.contains(&(Cause::IdleExit { state: None }, 110)), "{idle:?}");
+    let busy = explained(8);
+    assert!(busy.contains(&"Wakeup { running: Some(Tid(8)) } 100".into()), "{busy:?}");
+    let idle = explained(0);
+    assert!(idle.contains(&"IdleExit { state: None } 110".into()), "{idle:?}");
 }
 
 /// From 100 on, the kernel's `prio` is that of time-sharing: 100 is nice −20.
 #[test]
 fn nice_minus_20_is_runqueue_delay_not_preemption() {
-    let ready = |own: i16, other: i16| {
-        let (own, other) = ((THREAD, own), (9, other));
-        let events = [
-            switch(50, 0, (5, LOWER), TaskState::Preempted, own),
-            switch(110, 0, own, TaskState::Preempted, other),
-            switch(200, 0, other, TaskState::Preempted, own),
-        ];
-        longest(&explained(interval(100, 210, StartKind::Interval), &events)).0
-    };
-    let by = Tid(9);
-    assert_eq!(ready(LOWER, 100), Cause::Runqueue { behind: by });
-    assert_eq!(ready(LOWER, 99), Cause::Preempted { by, prio: 99 });
-    assert_eq!(ready(99, 100), Cause::Throttled { running: by, budget: Budget::RealTime });
-    assert_eq!(ready(100, LOWER), Cause::Runqueue { behind: by });
-    assert_eq!(ready(-1, 50), Cause::Throttled { running: by, budget: Budget::Deadline });
-    assert_eq!(ready(0, 50), Cause::Throttled { running: by, budget: Budget::RealTime });
-    // An idle CPU leaves a thread ready: its class shows the exhausted budget.
-    let idle = |own: i16| {
-        let own = (THREAD, own);
-        let events = [
-            switch(50, 0, (5, LOWER), TaskState::Preempted, own),
-            switch(110, 0, own, TaskState::Preempted, (0, LOWER)),
-            switch(200, 0, (0, LOWER), TaskState::Preempted, own),
-        ];
-        longest(&explained(interval(100, 210, StartKind::Interval), &events)).0
-    };
-    let running = Tid::IDLE;
-    assert_eq!(idle(99), Cause::Throttled { running, budget: Budget::RealTime });
-    assert_eq!(idle(100), Cause::Throttled { running, budget: Budget::Group });
-    assert_eq!(idle(-1), Cause::Throttled { running, budget: Budget::Deadline });
+    for (own, other, cause) in [
+        (120, "9/100", "Runqueue { behind: Tid(9) }"),
+        (120, "9/99", "Preempted { by: Tid(9), prio: 99 }"),
+        (99, "9/100", "Throttled { running: Tid(9), budget: RealTime }"),
+        (100, "9/120", "Runqueue { behind: Tid(9) }"),
+        (-1, "9/50", "Throttled { running: Tid(9), budget: Deadline }"),
+        (0, "9/50", "Throttled { running: Tid(9), budget: RealTime }"),
+        // An idle CPU leaves a thread ready: its class shows the exhausted budget.
+        (99, "0", "Throttled { running: Tid(0), budget: RealTime }"),
+        (100, "0", "Throttled { running: Tid(0), budget: Group }"),
+        (-1, "0", "Throttled { running: Tid(0), budget: Deadline }"),
+    ] {
+        let events = format!(
+            "50 cpu0 5 switch R -> 7/{own}; 110 switch R -> {other}; 200 switch R -> 7/{own}"
+        );
+        let longest = longest(&explain_interval(100, 210, &events));
+        assert!(longest.starts_with(cause), "{own} {other}: {longest}");
+    }
 }
 
 #[test]
 fn a_page_fault_lasts_until_the_next_event_but_at_most_20_us() {
-    let fault = |at: i64, page: u64| {
-        event(at, 0, THREAD, EventKind::PageFault { address: page << 12, ip: 2, user: true })
-    };
-    let taken = |more: &[Event], until: i64| {
-        let mut events =
-            vec![switch(50, 0, (5, LOWER), TaskState::Preempted, (THREAD, OWN)), fault(1_000, 1)];
-        events.extend_from_slice(more);
-        let explanation = explained(interval(900, until, StartKind::Interval), &events);
-        let faults = explanation.totals().into_iter().find(|(cause, _)| *cause == Cause::PageFault);
-        faults.map_or(0, |(_, span)| span.ns())
-    };
-    let enter = |at| event(at, 0, THREAD, EventKind::SyscallEnter { number: 1, args: [0; 2] });
-    assert_eq!(taken(&[enter(6_000)], 90_000), 5_000);
-    // No event shows its end.
-    assert_eq!(taken(&[], 90_000), 20_000);
-    // It needed pages, which take time to clear.
-    let pages = |order| event(2_000, 0, THREAD, EventKind::PageAlloc { order, page: 1 });
-    assert_eq!(taken(&[pages(0)], 90_000), 21_000);
-    assert_eq!(taken(&[pages(3)], 90_000), 28_000);
-    // Faults on neighbouring pages follow one another directly.
-    assert_eq!(taken(&[fault(81_000, 2)], 82_000), 81_000);
-    // Far away: its own work was in between.
-    assert_eq!(taken(&[fault(81_000, 1 << 20)], 82_000), 21_000);
+    for (after, until, taken) in [
+        ("6us sys_enter 1", 90_000, 5_000),
+        // No event shows its end.
+        ("", 90_000, 20_000),
+        // It needed pages, which take time to clear.
+        ("2us page_alloc 0 1", 90_000, 21_000),
+        ("2us page_alloc 3 1", 90_000, 28_000),
+        // Faults on neighbouring pages follow one another directly.
+        ("81us page_fault 0x2000 2", 82_000, 81_000),
+        // Far away: its own work was in between.
+        ("81us page_fault 0x100000000 2", 82_000, 21_000),
+    ] {
+        let events = format!("50 cpu0 5 switch R -> 7/19; 1us page_fault 0x1000 2; {after}");
+        let explanation = explain_interval(900, until, &events);
+        assert_eq!(time_of(&explanation, "PageFault"), taken, "{after}");
+    }
 }

@@ -28,6 +28,7 @@ pub struct TestCase {
     status: TestCaseStatus,
 }
 
+#[derive(Default)]
 pub struct TestCaseStatus {
     kind: Option<NonSuccessKind>,
     word: String,
@@ -136,7 +137,7 @@ impl TestCase {
 
 impl TestCaseStatus {
     pub fn success() -> TestCaseStatus {
-        TestCaseStatus { kind: None, word: String::new(), message: String::new() }
+        TestCaseStatus::default()
     }
 
     /// A status with a word for programs and a sentence for people.

@@ -68,7 +68,7 @@ fn drawn(table: crate::tables::Table) -> Option<Table> {
 }
 
 /// The page's data about a recording, for its script.
-#[derive(Serialize)]
+#[derive(Serialize, Default)]
 pub struct RecordingData {
     pictures: Vec<Picture>,
     /// Histograms of intervals and functions.
@@ -113,8 +113,7 @@ impl RecordingData {
         let titled = |label: &str, title: &str| {
             if several { format!("{label} · {}", name(title)) } else { name(title) }
         };
-        let mut data =
-            RecordingData { pictures: Vec::new(), intervals: Vec::new(), values: Vec::new() };
+        let mut data = RecordingData::default();
         data.pictures.extend(
             explained.iter().map(|(label, picture)| picture.thinned(items).labelled(label)),
         );

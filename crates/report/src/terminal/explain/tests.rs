@@ -2,80 +2,49 @@
 
 use super::*;
 use punctual_bundle::explanation::EventSource;
-use punctual_core::event::{Futex, Recorded, TaskName, TaskState};
-use punctual_core::{CpuSet, Event, EventKind, MonotonicNs, Tid};
+use punctual_core::event::Recorded;
+use punctual_core::{CpuSet, Event, MonotonicNs, Tid};
 use punctual_explain::explain::{LatencyInterval, StartKind, explain};
 use punctual_explain::gaps::Gaps;
 use punctual_explain::threads::Coverage;
+use punctual_testing::{events, parse_names};
 
 const CONTROL: Tid = Tid(7);
-const OWN: i16 = 19;
-
-fn event(us: i64, cpu: u16, tid: u32, what: EventKind) -> Event {
-    Event { at: MonotonicNs(us * 1_000), cpu, tid: Tid(tid), what }
-}
-
-fn switch(us: i64, cpu: u16, prev: (u32, i16), prev_state: TaskState, next: (u32, i16)) -> Event {
-    event(
-        us,
-        cpu,
-        prev.0,
-        EventKind::Switch { prev_prio: prev.1, prev_state, next: Tid(next.0), next_prio: next.1 },
-    )
-}
-
 fn names() -> Names {
-    let task = |comm: &str, scheduling: &str| TaskName {
-        process: 1,
-        comm: comm.to_owned(),
-        scheduling: Some(scheduling.to_owned()),
-    };
-    Names {
-        tasks: [
-            (CONTROL, task("control", "SCHED_FIFO 80")),
-            (Tid(5), task("stress-ng-fork", "SCHED_OTHER")),
-            (Tid(6), task("mid", "SCHED_FIFO 50")),
-            (Tid(8), task("low", "SCHED_FIFO 10")),
-            (Tid(9), task("\u{1b}[31mevil\n", "SCHED_OTHER")),
-        ]
-        .into(),
-        vectors: [(0xec, "local_timer".to_owned())].into(),
-        syscalls: [(56, "clone".to_owned()), (202, "futex".to_owned())].into(),
-        softirqs: [(3, "NET_RX".to_owned())].into(),
-        ..Names::default()
-    }
+    let mut names = parse_names(
+        "task 7 in 1 control SCHED_FIFO 80; task 5 in 1 stress-ng-fork SCHED_OTHER
+        task 6 in 1 mid SCHED_FIFO 50; task 8 in 1 low SCHED_FIFO 10; task 9 in 1 x SCHED_OTHER
+        vector 236 local_timer; syscall 56 clone; syscall 202 futex; softirq 3 NET_RX",
+    );
+    names.tasks.get_mut(&Tid(9)).unwrap().comm = "\u{1b}[31mevil\n".to_owned();
+    names
 }
 
 /// A timer interrupt is delayed, and a fork is not preempted; a thread with a hostile name runs
 /// briefly.
 fn spike() -> Explained {
-    let events = vec![
-        event(0, 0, 5, EventKind::SyscallEnter { number: 56, args: [0; 2] }),
-        event(1_030, 0, 5, EventKind::VectorEntry { vector: 0xec }),
-        event(1_032, 0, 5, EventKind::Waking { task: CONTROL, prio: OWN, target: 0 }),
-        event(1_033, 0, 5, EventKind::Wakeup { task: CONTROL, prio: OWN, target: 0, new: false }),
-        event(1_038, 0, 5, EventKind::VectorExit { vector: 0xec }),
-        event(1_040, 0, 5, EventKind::SoftirqEntry { vector: 3 }),
-        event(1_100, 0, 5, EventKind::SoftirqExit { vector: 3 }),
-        switch(2_500, 0, (5, 120), TaskState::Preempted, (9, 0)),
-        switch(2_540, 0, (9, 0), TaskState::Sleeping, (7, OWN)),
-    ];
+    let events = events!(
+        "0 cpu0 5 sys_enter 56
+        1030us vector_entry 0xec; 1032us waking 7/19; 1033us wakeup 7/19; 1038us vector_exit 0xec
+        1040us softirq_entry 3; 1100us softirq_exit 3
+        2500us switch R -> 9/0
+        2540us switch S -> 7/19"
+    );
     explained(events, StartKind::Timer, (1_000, 2_545), "timer/cpu0")
 }
 
 /// A low-priority task holds a lock, and a middle-priority one keeps it from running.
 fn inversion() -> Explained {
-    let events = vec![
-        switch(0, 0, (0, 120), TaskState::Preempted, (7, OWN)),
-        event(1_000, 0, 7, EventKind::FutexEnter { op: Futex::Wait, address: 64 }),
-        switch(1_010, 0, (7, OWN), TaskState::Sleeping, (8, 89)),
-        switch(1_050, 0, (8, 89), TaskState::Preempted, (6, 49)),
-        switch(6_000, 0, (6, 49), TaskState::Sleeping, (8, 89)),
-        event(6_020, 0, 8, EventKind::Waking { task: CONTROL, prio: OWN, target: 0 }),
-        event(6_021, 0, 8, EventKind::Wakeup { task: CONTROL, prio: OWN, target: 0, new: false }),
-        switch(6_030, 0, (8, 89), TaskState::Preempted, (7, OWN)),
-        event(6_035, 0, 7, EventKind::FutexExit { op: Futex::Wait, result: 0 }),
-    ];
+    let events = events!(
+        "0 cpu0 0 switch R -> 7/19
+        1000us futex_enter wait 64
+        1010us switch S -> 8/89
+        1050us switch R -> 6/49
+        6000us switch S -> 8/89
+        6020us waking 7/19; 6021us wakeup 7/19
+        6030us switch R -> 7/19
+        6035us futex_exit wait"
+    );
     explained(events, StartKind::Interval, (1_000, 6_040), "mutex/wait")
 }
 

@@ -41,14 +41,14 @@ const MOMENTS: usize = 1 << 16;
 pub struct EventCycles {
     stream: CycleStream,
     names: TaskNames,
-    observers: BTreeSet<Tid>,
-    now: MonotonicNs,
+    pub observers: BTreeSet<Tid>,
+    pub now: MonotonicNs,
     cycles: Vec<Cycle>,
     moments: Vec<Moment>,
     breaks: Vec<MonotonicNs>,
     gaps: Vec<Gap>,
     times: Vec<(u32, ThreadTimes)>,
-    lost: u64,
+    pub lost: u64,
 }
 
 impl EventCycles {
@@ -66,11 +66,6 @@ impl EventCycles {
             times: Vec::new(),
             lost: 0,
         }
-    }
-
-    /// The threads of punctual that the recording names.
-    pub fn observers(&self) -> &BTreeSet<Tid> {
-        &self.observers
     }
 
     pub fn push(&mut self, event: &Event) {
@@ -128,14 +123,6 @@ impl EventCycles {
     /// Sets the wait that begins the cycles of a thread.
     pub fn select(&mut self, tid: u32, call: Option<(WaitingCall, bool)>) {
         self.stream.select(tid, call);
-    }
-
-    pub fn now(&self) -> MonotonicNs {
-        self.now
-    }
-
-    pub fn lost(&self) -> u64 {
-        self.lost
     }
 
     pub(super) fn open(&self, tid: u32) -> Option<OpenCycle> {

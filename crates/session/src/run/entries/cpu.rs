@@ -22,6 +22,7 @@ const ROWS: usize = 500;
 const FRAMES: usize = 8;
 
 /// A measured CPU.
+#[derive(Default)]
 pub struct MeasuredCpu {
     number: usize,
     /// The name of its series and its measure.
@@ -50,16 +51,7 @@ pub struct EndFacts<'a> {
 
 impl MeasuredCpu {
     pub fn new(number: usize, label: String, place: usize) -> MeasuredCpu {
-        MeasuredCpu {
-            number,
-            label,
-            place,
-            table: EntryTable::default(),
-            interruptions: Interruptions::default(),
-            away: Nanos::ZERO,
-            shown: 0,
-            notes: Notes::default(),
-        }
+        MeasuredCpu { number, label, place, ..MeasuredCpu::default() }
     }
 
     /// The series of the CPU, in their order.

@@ -22,6 +22,7 @@ const CLOSE: Nanos = Nanos(2 * OFTEN.0);
 const STOPS: usize = 32;
 
 /// A load and the observations so far.
+#[derive(Default)]
 pub struct LoadWatch {
     /// When the phase began.
     pub(super) begin: MonotonicNs,
@@ -42,16 +43,12 @@ impl LoadWatch {
         LoadWatch {
             begin: now,
             due_from: now + load.start_delay,
-            pid: None,
-            since: None,
-            last_poll: None,
-            last: HashMap::new(),
             evidence: LoadEvidence {
                 name: load.name.clone(),
                 may_rest: load.may_rest,
                 ..LoadEvidence::default()
             },
-            stops: false,
+            ..LoadWatch::default()
         }
     }
 

@@ -18,7 +18,7 @@ pub fn text(program: &str, cycles: &Cycles, verdict: Option<&Verdict>) -> String
         vec![
             ("program", program.to_owned()),
             ("thread", thread.label().unwrap_or_default().to_owned()),
-            ("tid", thread.tid().to_string()),
+            ("tid", thread.tid.to_string()),
         ]
     };
     let mut all = Exposition::default();
@@ -44,9 +44,9 @@ pub fn text(program: &str, cycles: &Cycles, verdict: Option<&Verdict>) -> String
         all.time_gauges(&format!("{name}_worst_seconds"), &format!("{what}: the longest."), &worst);
     }
     let counters: [ThreadMetric; 4] = [
-        ("punctual_cycles", "Cycles that were measured.", |of| Some(of.cycles())),
+        ("punctual_cycles", "Cycles that were measured.", |of| Some(of.cycles)),
         ("punctual_skipped_releases", "Releases without a cycle of their own.", |of| {
-            Some(of.skipped())
+            Some(of.skipped)
         }),
         (
             "punctual_overruns",

@@ -1,32 +1,33 @@
 use super::*;
 use proptest::prelude::*;
-use punctual_core::MonotonicNs;
-use punctual_core::event::{EventKind, TaskState, Tid};
+use punctual_core::event::EventKind;
+use punctual_testing::events;
 
 fn of(name: &str, rest: &str) -> Option<EventKind> {
     let meaning = Meaning::of(None, name).unwrap();
     meaning.event(&read(meaning, rest.as_bytes(), &mut Decoder::default()))
 }
 
-fn switch(prev_state: TaskState) -> Option<EventKind> {
-    Some(EventKind::Switch { prev_prio: 120, prev_state, next: Tid(1234), next_prio: 19 })
+/// The event of a text.
+fn kind(text: &str) -> Option<EventKind> {
+    Some(events!("0 {text}")[0].what)
 }
 
 #[test]
 fn switches_and_wake_ups_are_parsed_in_every_form() {
     let kernel = "prev_comm=swapper/0 prev_pid=0 prev_prio=120 prev_state=R+ ==> \
                   next_comm=cyclictest next_pid=1234 next_prio=19";
-    assert_eq!(of("sched_switch", kernel), switch(TaskState::Preempted));
+    assert_eq!(of("sched_switch", kernel), kind("switch R -> 1234/19"));
     let hostile = "prev_comm=a prev_pid=9 prev_pid=5 prev_prio=120 prev_state=D|K ==> \
                    next_comm=next_pid=7 next_pid=1234 next_prio=19";
-    assert_eq!(of("sched_switch", hostile), switch(TaskState::Blocked));
+    assert_eq!(of("sched_switch", hostile), kind("switch D -> 1234/19"));
     let plugin = "a b:c:5 [120] S ==> cyclictest:1234 [19]";
-    assert_eq!(of("sched_switch", plugin), switch(TaskState::Sleeping));
+    assert_eq!(of("sched_switch", plugin), kind("switch S -> 1234/19"));
     let arrows = "a ==> b:5 [120] S ==> cyclictest:1234 [19]";
-    assert_eq!(of("sched_switch", arrows), switch(TaskState::Sleeping));
+    assert_eq!(of("sched_switch", arrows), kind("switch S -> 1234/19"));
     assert_eq!(of("sched_switch", "prev_comm=a prev_pid=0 prev_prio=120"), None);
 
-    let wakeup = Some(EventKind::Wakeup { task: Tid(1234), prio: 19, target: 3, new: false });
+    let wakeup = kind("wakeup 1234/19 cpu3");
     for form in [
         "comm=cyclictest pid=1234 prio=19 target_cpu=003",
         "comm=cyclictest pid=1234 prio=19 success=1 target_cpu=003",
@@ -38,58 +39,42 @@ fn switches_and_wake_ups_are_parsed_in_every_form() {
         assert_eq!(of("sched_wakeup", form), wakeup, "{form}");
     }
     let waking = "comm=dl pid=7 prio=-1 target_cpu=000";
-    assert_eq!(
-        of("sched_waking", waking),
-        Some(EventKind::Waking { task: Tid(7), prio: -1, target: 0 })
-    );
+    assert_eq!(of("sched_waking", waking), kind("waking 7/-1"));
 }
 
 #[test]
 fn events_written_by_latency_tracers_are_parsed() {
     let (meaning, values) = of_tracer(b"    0:120:R ==> [001]  1234: 19:S two words").unwrap();
-    assert_eq!(meaning.event(&values), switch(TaskState::Preempted));
+    assert_eq!(meaning.event(&values), kind("switch R -> 1234/19"));
     assert_eq!(values.texts[4], b"two words");
     let (meaning, values) = of_tracer(b"0:120:R   + [003]  1234: 19:R a").unwrap();
-    let wakeup = EventKind::Wakeup { task: Tid(1234), prio: 19, target: 3, new: false };
-    assert_eq!(meaning.event(&values), Some(wakeup));
+    assert_eq!(meaning.event(&values), kind("wakeup 1234/19 cpu3"));
     assert!(of_tracer(b"0:120:R --> [003]  1234: 19:R a").is_some());
 }
 
 #[test]
 fn interrupt_and_timer_events_are_parsed() {
-    let handled = |handled| Some(EventKind::IrqExit { irq: 24, handled });
-    assert_eq!(of("irq_handler_exit", "irq=24 ret=handled"), handled(true));
-    assert_eq!(of("irq_handler_exit", "irq=24 ret=unhandled"), handled(false));
-    assert_eq!(
-        of("irq_handler_entry", "irq=24 name=virtio0-input.0"),
-        Some(EventKind::IrqEntry { irq: 24 })
-    );
-    assert_eq!(
-        of("softirq_entry", "vec=1 [action=TIMER]"),
-        Some(EventKind::SoftirqEntry { vector: 1 })
-    );
-    assert_eq!(of("local_timer_entry", "vector=236"), Some(EventKind::VectorEntry { vector: 236 }));
-    let start = |timer, expires, slack| {
-        let slack = std::num::NonZeroU32::new(slack);
-        Some(EventKind::HrtimerStart { timer, expires: MonotonicNs(expires), slack })
-    };
+    assert_eq!(of("irq_handler_exit", "irq=24 ret=handled"), kind("irq_exit 24"));
+    assert_eq!(of("irq_handler_exit", "irq=24 ret=unhandled"), kind("irq_exit 24 unhandled"));
+    assert_eq!(of("irq_handler_entry", "irq=24 name=virtio0-input.0"), kind("irq_entry 24"));
+    assert_eq!(of("softirq_entry", "vec=1 [action=TIMER]"), kind("softirq_entry 1"));
+    assert_eq!(of("local_timer_entry", "vector=236"), kind("vector_entry 236"));
     let form = "hrtimer=0000000012345678 function=hrtimer_wakeup expires=1050000 \
                 softexpires=1000000 mode=REL";
-    assert_eq!(of("hrtimer_start", form), start(0x1234_5678, 1_000_000, 50_000));
+    assert_eq!(
+        of("hrtimer_start", form),
+        kind("hrtimer_start 0x12345678 expires=1ms slack=50_000")
+    );
     let form = "hrtimer=0xffff8880abcdef00 function=hrtimer_wakeup/0x0 expires=1050000";
-    assert_eq!(of("hrtimer_start", form), start(0xffff_8880_abcd_ef00, 1_050_000, 0));
+    assert_eq!(of("hrtimer_start", form), kind("hrtimer_start 0xffff8880abcdef00 expires=1050us"));
     let form = "hrtimer=0xffff8880abcdef00 function=tick_nohz_handler expires=\
                 9223372036854775807 softexpires=9223372036854775807";
-    assert_eq!(of("hrtimer_start", form), start(0xffff_8880_abcd_ef00, i64::MAX, 0));
+    let last = format!("hrtimer_start 0xffff8880abcdef00 expires={}", i64::MAX);
+    assert_eq!(of("hrtimer_start", form), kind(&last));
     assert_eq!(of("hrtimer_start", "hrtimer=(____ptrval____) expires=5"), None);
     assert_eq!(
         of("hrtimer_expire_entry", "hrtimer=00000000deadbeef function=a now=77"),
-        Some(EventKind::HrtimerExpireEntry {
-            timer: 0xdead_beef,
-            now: Some(MonotonicNs(77)),
-            expires: None,
-            slack: None
-        })
+        kind("hrtimer_entry 0xdeadbeef now=77")
     );
 }
 
@@ -110,10 +95,9 @@ fn functions_without_an_address_get_a_number_by_name() {
 
 #[test]
 fn system_call_events_are_parsed() {
-    let enter = EventKind::SyscallEnter { number: 202, args: [0x7f12, 0x81] };
-    assert_eq!(of("sys_enter", "NR 202 (7f12, 81, 1, 0, 0, 0)"), Some(enter));
-    let exit = EventKind::SyscallExit { number: 202, result: -110 };
-    assert_eq!(of("sys_exit", "NR 202 = -110"), Some(exit));
+    let enter = kind("sys_enter 202 0x7f12 0x81");
+    assert_eq!(of("sys_enter", "NR 202 (7f12, 81, 1, 0, 0, 0)"), enter);
+    assert_eq!(of("sys_exit", "NR 202 = -110"), kind("sys_exit 202 -110"));
     let named = |enter, rest: &'static str| of_call(enter, rest.as_bytes()).numbers;
     assert_eq!(named(true, "(uaddr: 7f12, op: 81, val: 1)")[1..3], [Some(0x7f12), Some(0x81)]);
     assert_eq!(named(true, "uaddr: 0x7f12, op: 0x81")[1..3], [Some(0x7f12), Some(0x81)]);
@@ -123,36 +107,35 @@ fn system_call_events_are_parsed() {
 
 #[test]
 fn block_lock_and_page_events_are_parsed() {
-    let device = 8 << 20 | 16;
-    assert_eq!(
-        of("block_rq_issue", "8,16 WS 4096 () 123456 + 8 none,0,0 [jbd2/sda1-8]"),
-        Some(EventKind::BlockIssue { device, sector: 123_456, bytes: 4096, write: true })
-    );
-    assert_eq!(
-        of("block_rq_complete", "8,16 R () 123456 + 8 [-5]"),
-        Some(EventKind::BlockComplete { device, sector: 123_456, bytes: 4096, error: -5 })
-    );
-    assert_eq!(
-        of("jbd2_start_commit", "dev 8,16 transaction 99 sync 0"),
-        Some(EventKind::JournalStart { device, transaction: 99 })
-    );
-    assert_eq!(
-        of("contention_begin", "000000001234abcd (flags=SPIN|READ)"),
-        Some(EventKind::ContentionBegin { lock: 0x1234_abcd, flags: 3 })
-    );
-    assert_eq!(
-        of("contention_end", "0xffff888012345678 (ret=0)"),
-        Some(EventKind::ContentionEnd { lock: 0xffff_8880_1234_5678, result: 0 })
-    );
-    assert_eq!(
-        of("napi_poll", "napi poll on napi struct 00000000a for device eth0 work 1 budget 64"),
-        Some(EventKind::NapiPoll { work: 1, budget: 64 })
-    );
-    assert_eq!(
-        of("mm_page_alloc", "page=00000000a pfn=0x1234 order=2 migratetype=0 gfp_flags=GFP"),
-        Some(EventKind::PageAlloc { order: 2, page: 0x1234 })
-    );
-    assert_eq!(of("cpu_idle", "state=4294967295 cpu_id=0"), Some(EventKind::IdleExit));
+    // The device 8:16.
+    for (name, text, event) in [
+        (
+            "block_rq_issue",
+            "8,16 WS 4096 () 123456 + 8 none,0,0 [jbd2/sda1-8]",
+            "block_issue 0x800010 123456 4096 write",
+        ),
+        (
+            "block_rq_complete",
+            "8,16 R () 123456 + 8 [-5]",
+            "block_complete 0x800010 123456 4096 error=-5",
+        ),
+        ("jbd2_start_commit", "dev 8,16 transaction 99 sync 0", "journal_start 0x800010 99"),
+        ("contention_begin", "000000001234abcd (flags=SPIN|READ)", "contention_begin 0x1234abcd 3"),
+        ("contention_end", "0xffff888012345678 (ret=0)", "contention_end 0xffff888012345678"),
+        (
+            "napi_poll",
+            "napi poll on napi struct 00000000a for device eth0 work 1 budget 64",
+            "napi_poll 1 64",
+        ),
+        (
+            "mm_page_alloc",
+            "page=00000000a pfn=0x1234 order=2 migratetype=0 gfp_flags=GFP",
+            "page_alloc 2 0x1234",
+        ),
+        ("cpu_idle", "state=4294967295 cpu_id=0", "idle_exit"),
+    ] {
+        assert_eq!(of(name, text), kind(event), "{text}");
+    }
 }
 
 proptest! {
