@@ -64,25 +64,3 @@ fn measure<W: Wakeups>(plan: &LoopPlan, mut wakeups: W) -> io::Result<Vec<i64>> 
     }
     Ok(costs)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    #[ignore = "measures this machine; ./x test --all"]
-    fn every_method_has_a_cost() {
-        let methods = [
-            SleepMethod::NanosleepAbsolute,
-            SleepMethod::NanosleepRelative,
-            SleepMethod::Timerfd,
-            SleepMethod::PosixTimer,
-            SleepMethod::Deadline,
-        ];
-        for method in methods {
-            let costs = empty_samples(method, 20).unwrap();
-            assert_eq!(costs.len(), 20, "{method:?}");
-            assert!(costs.iter().all(|ns| *ns > 0), "{method:?}");
-        }
-    }
-}
