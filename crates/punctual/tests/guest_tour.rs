@@ -1,6 +1,6 @@
-//! What works on which kernel, and how: the tour of docs/where-it-runs.md, in guests. The kernels
-//! that take too long for `./x test` are in `.ci/all-only`. Boards need their program first: `./x build --arch riscv64 --board`,
-//! `./x build --arch armv7 --board`.
+//! What works on which kernel, and how: the tour of docs/where-it-runs.md, in guests. Kernels that
+//! take too long for `./x test` are in `.ci/all-only`. Boards need their program first: `./x build
+//! --arch riscv64 --board`, `./x build --arch armv7 --board`.
 
 use crate::common;
 use crate::common::has_program;

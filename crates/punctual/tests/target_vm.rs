@@ -6,7 +6,7 @@ use punctual_lab::{Arch, BootKernel};
 use punctual_testing as testing;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Output};
 use std::sync::LazyLock;
 
 const KERNEL: &str = "6.1-rt";
