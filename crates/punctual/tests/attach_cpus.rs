@@ -120,7 +120,8 @@ fn an_experiment_measures_kernel_entries_beside_a_timer() {
     );
     place.write("experiment.toml", experiment.as_bytes());
     let output = place.punctual(&["run", "-q", "experiment.toml", "-o", "bundle"]);
-    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    // Invalid if others measure the same CPUs meanwhile.
+    assert!(matches!(output.status.code(), Some(0 | 4)), "{}", text(&output));
     let summary = place.summary();
     for phase in summary["phases"].as_array().unwrap() {
         let names = |list: &str| -> Vec<String> {

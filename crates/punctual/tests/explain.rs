@@ -30,7 +30,7 @@ fn a_spike_ends_the_run_and_is_there_to_be_explained() {
     let (place, cpu, stop) = (Place::with(""), last_cpu(), AtomicBool::new(false));
     let ended = std::thread::scope(|scope| {
         scope.spawn(|| hog(cpu.parse().unwrap(), &stop));
-        let limits = "--duration 30s --stop-above 5ms --explain --quiet --output bundle";
+        let limits = "--duration 30s --stop-above 5ms --explain --no-calibration -q -o bundle";
         let ended = place.line(&format!("measure timer --cpus {cpu} --priority 80 {limits}"));
         stop.store(true, Ordering::Relaxed);
         ended

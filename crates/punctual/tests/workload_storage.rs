@@ -26,7 +26,7 @@ fn kernel_counts_agree_for_every_storage_mode() {
     let (place, directory) = (Place::with(""), directory());
     for (setting, steps) in [
         ("mode=direct", &["whole", "open", "write", "close"][..]),
-        ("forcing=fdatasync", &["whole", "open", "write", "force", "close"]),
+        ("mode=forced -s forcing=fdatasync", &["whole", "open", "write", "force", "close"]),
     ] {
         let settings = format!("--count 20 -s record=4KiB -s file_max=64KiB -s {setting}");
         let summary = measured(&place, directory.path(), &settings);
