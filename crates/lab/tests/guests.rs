@@ -412,7 +412,6 @@ fn virtual_time_of_an_arm64_guest_is_reproducible() {
 }
 
 #[test]
-#[ignore = "takes long; ./x test --all"]
 fn a_raspberry_pi_guest_returns_reproducible_results_on_its_card() {
     let Some(mut guest) = testing::guest_for(Arch::Arm64, STANDARD) else { return };
     guest.board = GuestBoard::Raspi3b;
@@ -454,7 +453,7 @@ fn a_raspberry_pi_guest_returns_reproducible_results_on_its_card() {
 
 /// Started and killed by [`qemu_dies_with_the_process_that_runs_it`].
 #[test]
-#[ignore = "a part of another test, without end"]
+#[ignore = "a part of another test"]
 fn a_guest_without_end() {
     let Some(mut guest) = guest(STANDARD, "sleep 100000") else { return };
     guest.timeout = Duration::from_secs(600);

@@ -57,6 +57,7 @@ fn what_cannot_be_is_refused_in_its_place() {
     3:14: error: `mechanisms`: `uprobes` is not a way to write a test point; did you mean `uprobe`?
     4:11: error: `payload`: 1MiB is out of bounds: 1B to 4KiB
     "#);
+    insta::assert_snapshot!(of("testpoint-cost", "mechanisms = ['ring', 'ring']"), @"3:14: error: a mechanism is listed twice; name each once");
     insta::assert_snapshot!(of("program", "comm = 'x'; pid = 7; threads = 2; samples = 5; histogram = { range = '1s' }"), @r#"
     1:1: error: a program is a `command`, a `pid` or a `comm`, and only one of them; write `command = "cyclictest -m -p95"`, `pid = 4711` or `comm = "linuxcnc"`
     1:1: error: a program has its own threads; leave `threads` out; `thread` names one of them

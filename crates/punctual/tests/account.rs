@@ -1,6 +1,6 @@
 //! The breakdown of every sample's time, from the experiment to the user's view.
 
-use crate::common::{Place, eventually, has_program, is_root, kill, text};
+use crate::common::{Place, is_root, text};
 use punctual_testing::HiddenSamples;
 use serde_json::Value;
 
@@ -83,33 +83,4 @@ fn every_sample_is_in_the_account_and_the_parts_are_its_latency() {
             .unwrap()
             .contains("Time by cause")
     );
-}
-
-#[test]
-fn with_accounting_disabled_no_account_is_shown() {
-    let place =
-        Place::with(&experiment("[explain]\nworst = 0\naccount = false", "duration = \"200ms\""));
-    let ran = place.run();
-    assert!(matches!(ran.status.code(), Some(0 | 4)), "{}", text(&ran));
-    assert_eq!(place.summary()["phases"][0]["series"][0]["account"], Value::Null);
-    assert!(!text(&place.punctual(&["show", "bundle"])).contains("time by cause"));
-}
-
-#[test]
-fn killed_it_is_there_up_to_the_last_second() {
-    if !is_root("killed_it_is_there_up_to_the_last_second") || !has_program("kill", "procps") {
-        return;
-    }
-    let place = Place::with(&experiment("[explain]\nworst = 0", "duration = \"60s\""));
-    let mut child = place.start();
-    let path = place.bundle().join("phases/000/0000.account.json");
-    let described = || std::fs::read_to_string(&path).unwrap_or_default();
-    eventually("an account of a second", || {
-        described().contains("unavailable") || described().contains("\"count\"")
-    });
-    kill(child.id(), "KILL");
-    child.wait().expect("it was killed");
-    let Some(account) = account(&place) else { return };
-    assert!(account["samples"].as_u64() > Some(100), "{account}");
-    assert!(described().contains("\"complete\":false"));
 }

@@ -1,19 +1,13 @@
 //! `punctual attach` against programs with known cycles, and against cyclictest's own output.
 
-mod delayed;
-mod groups;
-mod lint;
-mod metrics;
-mod options;
 mod places;
 mod recorded;
-mod steal;
 mod without_bpf;
 
 use crate::common::{self, Place, has_program, is_root, text};
 use crate::cyclictest;
-use crate::openmetrics;
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::process::{Command, Output};
 
 /// The number of a program's cycles; it has some hundred.
@@ -34,9 +28,9 @@ fn attached(place: &Place, more: &[&str], command: &[&str]) -> Output {
 }
 
 /// The summary of a measurement of the program in this mode.
-fn summary(mode: &str, more: &[&str]) -> Option<Value> {
+fn summary(mode: &str) -> Option<Value> {
     let place = compiled()?;
-    let output = attached(&place, more, &["./periodic", mode, CYCLES, "0"]);
+    let output = attached(&place, &[], &["./periodic", mode, CYCLES]);
     assert_eq!(output.status.code(), OWN, "the command's own: {}", text(&output));
     assert!(output.stdout.is_empty(), "{}", text(&output));
     println!("{}", String::from_utf8_lossy(&output.stderr));
@@ -85,7 +79,7 @@ fn assert_kind(summary: &Value, kind: &str, periodic: bool) {
 
 #[test]
 fn an_absolute_sleeper() {
-    let Some(summary) = summary("absolute", &[]) else { return };
+    let Some(summary) = summary("absolute") else { return };
     assert_kind(&summary, "absolute", true);
     let response = "periodic/response";
     let account = &series(&summary, response)["account"]["known"]["whole"];
@@ -97,15 +91,27 @@ fn an_absolute_sleeper() {
     assert!(unknown < mean / 20.0, "{unknown} of {mean} ns are not attributed: {account:#}");
 }
 
+/// One program for each, at once: the last one sleeps relatively, then executes itself to sleep
+/// until instants.
 #[test]
-fn a_timerfd_loop_is_recognised() {
-    let Some(summary) = summary("timerfd", &[]) else { return };
-    assert_kind(&summary, "timerfd", true);
+fn each_way_to_wait_is_recognised() {
+    let Some(place) = compiled() else { return };
+    let each = ["timerfd", "posix-timer", "event", "exec"];
+    let script = each.map(|mode| format!("./periodic {mode} {CYCLES} &")).concat() + " wait";
+    let output = attached(&place, &[], &["sh", "-c", &script]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    let summary = place.summary();
+    let measures = summary["phases"][0]["measures"].as_array().unwrap().iter();
+    let periodic = measures.filter(|one| one["name"].as_str().unwrap().starts_with("periodic"));
+    let kinds: BTreeSet<&str> =
+        periodic.map(|one| one["parameters"]["cycle"].as_str().unwrap()).collect();
+    let expected = ["absolute", "event", "posix-timer", "relative", "timerfd"];
+    assert_eq!(kinds, BTreeSet::from(expected), "{summary:#}");
 }
 
 #[test]
 fn cycles_of_a_late_timerfd_loop_are_overruns() {
-    let Some(summary) = summary("timerfd-late", &[]) else { return };
+    let Some(summary) = summary("timerfd-late") else { return };
     assert_kind(&summary, "timerfd", true);
     // Every tenth cycle takes longer than a period: the read after it returns at once.
     let measure = measure(&summary, "periodic");
@@ -117,167 +123,19 @@ fn cycles_of_a_late_timerfd_loop_are_overruns() {
 }
 
 #[test]
-fn a_posix_timer_loop_is_recognised() {
-    let Some(summary) = summary("posix-timer", &[]) else { return };
-    assert_kind(&summary, "posix-timer", true);
-}
-
-#[test]
-fn a_deadline_thread_that_exceeds_its_runtime_is_throttled() {
-    let Some(place) = compiled() else { return };
-    let output = attached(&place, &["--cycle", "deadline"], &["./periodic", "deadline", "100"]);
-    if output.status.code() == Some(8) {
-        println!("SKIPPED: SCHED_DEADLINE is refused here");
-        return;
-    }
-    assert_eq!(output.status.code(), OWN, "{}", text(&output));
-    let summary = place.summary();
+fn the_owner_of_a_mutex_is_named() {
+    let Some(summary) = summary("lock") else { return };
     let measure = measure(&summary, "periodic");
-    assert_eq!(measure["parameters"]["cycle"], "deadline", "{measure:#}");
-    let period = series(&summary, "periodic/period")["median"].as_f64().unwrap();
-    assert!((period - 20.0 * PERIOD).abs() < PERIOD, "{period}");
-    assert!(series(&summary, "periodic/response")["count"].as_u64().unwrap() >= 90);
-    // Every tenth cycle takes 24 ms of 10 ms.
-    let throttled = part(&summary, "periodic/response", "throttled");
-    assert!(throttled > 200_000.0, "{throttled} in the mean of {summary:#}");
-    let skipped = figure(measure, "skipped-releases");
-    assert!(skipped >= 5.0, "{skipped}: a period passes while it is throttled");
-}
-
-#[test]
-fn a_loop_with_relative_sleeps_is_recognised() {
-    let Some(summary) = summary("relative", &[]) else { return };
-    assert_kind(&summary, "relative", false);
-}
-
-#[test]
-fn a_loop_that_reads_a_pipe_is_recognised() {
-    let Some(summary) = summary("event", &[]) else { return };
-    assert_kind(&summary, "event", false);
-}
-
-#[test]
-fn a_thread_that_calls_exec_becomes_a_second_series() {
-    let Some(summary) = summary("exec", &[]) else { return };
-    for (name, kind) in [("periodic", "relative"), ("periodic-2", "absolute")] {
-        assert_eq!(measure(&summary, name)["parameters"]["cycle"], kind, "{summary:#}");
-        let response = series(&summary, &format!("{name}/response"));
-        assert!(response["count"].as_u64().unwrap() >= 150, "{response:#}");
-    }
-}
-
-#[test]
-fn a_sleeper_that_makes_32_bit_calls() {
-    let Some(place) = compiled() else { return };
-    let mut alone = Command::new("./periodic");
-    if alone.args(["compat", "1"]).current_dir(place.path()).status().unwrap().code() != OWN {
-        println!("SKIPPED: this kernel runs no 32-bit programs (CONFIG_IA32_EMULATION)");
-        return;
-    }
-    drop(place);
-    let Some(summary) = summary("compat", &[]) else { return };
-    assert_kind(&summary, "absolute", true);
-    assert_eq!(measure(&summary, "periodic")["parameters"]["wait"], "clock_nanosleep");
-}
-
-/// The program passes the end of each sleep as an instant, and is started by a script.
-#[test]
-fn a_loop_in_python_sleeps_for_a_time() {
-    if !is_root("attaching to programs") || !has_program("python3", "python3") {
-        return;
-    }
-    let place = Place::with("");
-    let program = "import time\nfor n in range(400): sum(range(n * 10)); time.sleep(0.002)";
-    let output = attached(&place, &[], &["python3", "-c", program]);
-    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
-    let summary = place.summary();
-    let measures = summary["phases"][0]["measures"].as_array().unwrap();
-    let is_loop = |measure: &&Value| {
-        let response = series(&summary, measure["series"][1].as_str().unwrap());
-        measure["parameters"]["cycle"] == "relative" && response["count"].as_u64() >= Some(300)
-    };
-    assert!(measures.iter().any(|measure| is_loop(&measure)), "{measures:#?}");
-}
-
-#[test]
-fn a_spinner_has_no_cycles() {
-    let Some(place) = compiled() else { return };
-    let output = attached(&place, &[], &["./periodic", "spinner", "100"]);
-    assert_eq!(output.status.code(), Some(3), "the command's own: {}", text(&output));
-    assert!(text(&output).contains("no thread with cycles was found"), "{}", text(&output));
-}
-
-#[test]
-#[ignore = "a score: it is a share or a time, which no busy machine guarantees; ./x test --all"]
-fn a_task_of_higher_priority_is_named() {
-    let Some(summary) = summary("hog", &[]) else { return };
-    let culprits = &measure(&summary, "periodic")["notes"]["tables"][0];
-    assert_eq!(culprits["name"], "culprits");
-    assert_eq!(culprits["rows"][0][0], "hog", "{culprits:#}");
-    let preempted = part(&summary, "periodic/response", "preempted");
-    assert!(preempted > 50_000.0, "{preempted}");
-    // The hog is in the longest cycles, by the interrupted function.
-    let tables = measure(&summary, "periodic")["notes"]["tables"].as_array().unwrap();
-    let worst = tables.iter().find(|table| table["name"] == "worst-cycles");
-    let rows = worst.unwrap_or_else(|| panic!("{tables:#?}"))["rows"].as_array().unwrap();
-    let is_hogs = |row: &&Value| {
-        let (by, stack) = (row[3].as_str().unwrap_or_default(), row[4].as_str().unwrap());
-        row[1] == "preempted" && by.starts_with("hog-") && stack.contains("spin < main")
-    };
-    let hogs = rows.iter().find(is_hogs);
-    let hogs = hogs.unwrap_or_else(|| panic!("{rows:#?}"));
-    assert!(hogs[2].as_f64() > Some(1e6) && hogs[2].as_f64() <= hogs[0].as_f64(), "{hogs:#?}");
-}
-
-#[test]
-fn a_lock_is_waited_for() {
-    let Some(summary) = summary("lock", &[]) else { return };
-    assert_kind(&summary, "absolute", true);
-    assert!(part(&summary, "periodic/response", "lock") > 50_000.0, "{summary:#}");
-    assert!(figure(measure(&summary, "periodic"), "blockings") > 0.05);
-}
-
-/// Asserts that a table of lock holders has this task, by this evidence.
-#[track_caller]
-fn assert_holder(mode: &str, evidence: &str) {
-    let Some(summary) = summary(mode, &[]) else { return };
-    assert_held(&summary, evidence);
-}
-
-#[track_caller]
-fn assert_held(summary: &Value, evidence: &str) {
-    let measure = measure(summary, "periodic");
     let tables = measure["notes"]["tables"].as_array().unwrap();
     let held = tables.iter().find(|table| table["name"] == "lock-holders");
     let row = &held.unwrap_or_else(|| panic!("{measure:#}"))["rows"][0];
-    assert_eq!((&row[0], &row[2]), (&"holder".into(), &evidence.into()), "{held:#?}");
+    assert_eq!((&row[0], &row[2]), (&"holder".into(), &"owner in the mutex".into()), "{held:#?}");
     let (waits, total) = (row[3].as_f64().unwrap(), row[4].as_f64().unwrap());
     assert!(waits > 10.0 && total > waits * 1_000.0, "{held:#?}");
     // All locks are held by one thread: its holding time is the waiting time.
-    let cycles = series(summary, "periodic/response")["count"].as_f64().unwrap();
-    let locks = part(summary, "periodic/response", "lock") * cycles;
+    let cycles = series(&summary, "periodic/response")["count"].as_f64().unwrap();
+    let locks = part(&summary, "periodic/response", "lock") * cycles;
     assert!(total <= locks * 1.01 && total > locks * 0.5, "{total} of {locks}: {held:#?}");
-}
-
-#[test]
-fn the_owner_of_a_mutex_is_named() {
-    assert_holder("lock", "owner in the mutex");
-}
-
-#[test]
-fn the_owner_of_a_mutex_with_priority_inheritance_is_named() {
-    assert_holder("lock-pi", "owner in the PI futex");
-}
-
-/// The mutex contains its other id there.
-#[test]
-fn the_owner_of_a_mutex_in_a_container_is_named() {
-    let Some(place) = compiled().filter(|_| can_unshare()) else { return };
-    let output = attached(&place, &[], &[&UNSHARE[..], &["./periodic", "lock", CYCLES]].concat());
-    assert_eq!(output.status.code(), OWN, "{}", text(&output));
-    let summary = place.summary();
-    assert_kind(&summary, "absolute", true);
-    assert_held(&summary, "owner in the mutex");
 }
 
 /// Starts a command in a new PID namespace.
@@ -317,7 +175,7 @@ fn within_a_container_its_own_programs_are_measured() {
     let Some(place) = compiled().filter(|_| can_unshare()) else { return };
     let mut command = Command::new(UNSHARE[0]);
     command.args(&UNSHARE[1..]).arg(env!("CARGO_BIN_EXE_punctual"));
-    command.args(["attach", "--output", "bundle", "--", "./periodic", "absolute", CYCLES, "0"]);
+    command.args(["attach", "--output", "bundle", "--", "./periodic", "absolute", CYCLES]);
     let output = command.current_dir(place.path()).output().unwrap();
     if text(&output).contains("BPF") && output.status.code() == Some(2) {
         println!("SKIPPED: attaching needs BPF: {}", text(&output));
@@ -329,51 +187,6 @@ fn within_a_container_its_own_programs_are_measured() {
     let measured = &summary["phases"][0]["measures"];
     let series = measured.to_string();
     assert!(!series.contains("-2147"), "an id of outside: {series}");
-}
-
-/// futex_wait(2) and futex_waitv(2) for the value of a taken lock, whose owner is unknown.
-#[test]
-fn futex_waitv_and_futex2_are_recognised_as_lock_waits() {
-    let Some(place) = compiled() else { return };
-    for mode in ["lock-waitv", "lock-futex2"] {
-        let _ = std::fs::remove_dir_all(place.bundle());
-        let output = attached(&place, &[], &["./periodic", mode, CYCLES]);
-        if output.status.code() == Some(8) {
-            println!("SKIPPED: this kernel does not have the call of {mode}");
-            continue;
-        }
-        assert_eq!(output.status.code(), OWN, "{}", text(&output));
-        assert_held(&place.summary(), "last released by");
-    }
-}
-
-/// The thread waits in FUTEX_WAIT_BITSET, as locks of Rust's standard library do.
-#[test]
-fn the_owner_of_a_mutex_that_is_waited_for_until_a_time_is_named() {
-    assert_holder("lock-timed", "owner in the mutex");
-}
-
-#[test]
-fn page_faults_of_an_attached_thread_are_counted() {
-    let Some(summary) = summary("fault", &[]) else { return };
-    let faults = figure(measure(&summary, "periodic"), "page-faults");
-    assert!(faults >= 1000.0, "{faults} in a cycle that touches 1,024 pages");
-    let timed = !summary["findings"].to_string().contains("faults-not-timed");
-    let (faults, own) = ("page-fault", "self");
-    let of = |cause: &str| part(&summary, "periodic/response", cause);
-    assert!(!timed || of(faults) > of(own), "{} of faults, {} own", of(faults), of(own));
-}
-
-#[test]
-fn a_write_to_disk_is_io() {
-    let Some(summary) = summary("fsync", &[]) else { return };
-    let (io, mean) = (
-        part(&summary, "periodic/response", "io"),
-        series(&summary, "periodic/response")["mean"].as_f64().unwrap(),
-    );
-    let calls = part(&summary, "periodic/response", "system-call");
-    // A file system in memory needs no waiting.
-    assert!(io > 0.0 || calls > mean / 10.0, "{summary:#}");
 }
 
 #[test]
@@ -561,51 +374,7 @@ fn compiled_from(source: &[u8], name: &str, options: &[&str]) -> Option<Place> {
     Some(place)
 }
 
-/// The stack is read despite an invalid frame pointer: our BPF programs' faults are not its own.
 #[test]
-#[cfg(target_arch = "x86_64")]
-fn bpf_stack_walks_cause_no_page_faults_without_frame_pointers() {
-    let options = ["-O2", "-fomit-frame-pointer", "-mno-red-zone"];
-    let source = include_bytes!("attach/frameless.c");
-    let Some(place) = compiled_from(source, "program", &options) else { return };
-    let output = attached(&place, &["--explain"], &["./program"]);
-    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
-    let own: f64 = String::from_utf8_lossy(&output.stdout).trim().parse().expect("its count");
-    let summary = place.summary();
-    let counted = figure(measure(&summary, "program"), "page-faults");
-    assert!(counted * 400.0 <= own + 1.0, "{counted} a cycle, it had {own} in all");
-    if own == 0.0 {
-        let explained = place.punctual(&["explain", "bundle", "--json"]);
-        let document: Value = serde_json::from_slice(&explained.stdout).expect("JSON");
-        let samples = document["samples"].as_array().expect("samples").iter();
-        let mut parts = samples.flat_map(|sample| sample["parts"].as_array().expect("parts"));
-        assert!(parts.all(|part| part["cause"] != "page-fault"), "{document:#}");
-    }
-}
-
-/// The thread never waits: each time that its CPU was taken is a sample, and the table of all
-/// threads does not repeat its lines.
-#[test]
-fn a_thread_that_polls_has_gaps() {
-    let source = include_bytes!("attach/poller.c");
-    let Some(place) = compiled_from(source, "program", &["-O2"]) else { return };
-    let output = attached(&place, &[], &["./program", "2"]);
-    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
-    let summary = place.summary();
-    let gap = series(&summary, "program/gap");
-    assert!(gap["count"].as_u64() > Some(0), "{gap:#}");
-    let account = &gap["account"]["known"]["whole"]["mean_ns"];
-    let sum: f64 = account.as_object().unwrap().values().filter_map(Value::as_f64).sum();
-    assert!((sum - gap["mean"].as_f64().unwrap()).abs() < 1.0, "{gap:#}");
-    let tables = measure(&summary, "threads")["notes"]["tables"].as_array().unwrap();
-    let row = &tables[0]["rows"][0];
-    let shares: f64 = (2..6).filter_map(|place| row[place].as_f64()).sum();
-    assert!(row[0] == "program" && (shares - 1.0).abs() < 1e-6, "{row:#}");
-    assert!(row[2].as_f64() > Some(0.0) && row[4].as_f64() < Some(0.5), "{row:#}");
-}
-
-#[test]
-#[ignore = "a score: it is a share or a time, which no busy machine guarantees; ./x test --all"]
 fn attach_measures_the_latencies_that_cyclictest_prints() {
     let Some(place) = compiled().filter(|_| has_program("cyclictest", "rt-tests")) else { return };
     let command = ["cyclictest", "-m", "-p95", "-i1000", "-l3000", "-v"];

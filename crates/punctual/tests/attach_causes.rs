@@ -328,7 +328,7 @@ fn words<const N: usize>(words: [&str; N]) -> Vec<String> {
 }
 
 #[test]
-#[ignore = "a score: it is a share or a time, which no busy machine guarantees; ./x test --all"]
+#[ignore = "a part of another test"]
 fn what_delays_cyclictest_is_named() {
     let Some(place) = injector().filter(|_| has_program("cyclictest", "rt-tests")) else { return };
     let cpu = last_cpu().to_string();
@@ -340,7 +340,7 @@ fn what_delays_cyclictest_is_named() {
 }
 
 #[test]
-#[ignore = "a score: it is a share or a time, which no busy machine guarantees; ./x test --all"]
+#[ignore = "a part of another test"]
 fn what_delays_an_executor_is_named() {
     let has_compiler = || compiled().is_some() || has_program("c++", "g++");
     let Some(place) = injector().filter(|_| has_compiler()) else { return };
@@ -354,7 +354,7 @@ fn what_delays_an_executor_is_named() {
 }
 
 #[test]
-#[ignore = "a score: it is a share or a time, which no busy machine guarantees; ./x test --all"]
+#[ignore = "a part of another test"]
 fn what_delays_a_loop_in_python_is_named() {
     let Some(place) = injector().filter(|_| has_program("python3", "python3")) else { return };
     let path = ["-c", "import sys; print(sys.executable)"];

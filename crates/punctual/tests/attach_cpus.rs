@@ -4,20 +4,16 @@
 mod entries;
 
 use crate::common::{Place, assert_refused, has_program, is_root, text};
-use entries::{cell, measure, own_entries, table};
-use punctual_testing::HiddenSamples;
+use entries::{cell, measure, table};
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The disturbed CPU, and the disturbing one.
 const TARGET: usize = 1;
 const OTHER: usize = 0;
 /// The program acts about every 2 ms, on a possibly busy machine.
 const SPAN: &str = "2s";
-/// The minimum distance of interrupts, in ns.
-const HIDDEN_PERIOD: i64 = 50_000;
 const LEAST: f64 = 20.0;
 
 /// A disturber that runs until dropped.
@@ -30,12 +26,8 @@ impl Drop for Disturber {
     }
 }
 
-/// Serialises the tests, which would disturb each other's CPU: of two spinning threads of the same
-/// real-time priority the second never runs.
-static ALONE: Mutex<()> = Mutex::new(());
-
-/// A directory, and the CPU for this test alone; `None` if impossible on this machine.
-fn place() -> Option<(Place, MutexGuard<'static, ()>)> {
+/// A directory; `None` if this machine cannot attach to CPUs.
+fn place() -> Option<Place> {
     if !is_root("attaching to CPUs") {
         return None;
     }
@@ -43,24 +35,15 @@ fn place() -> Option<(Place, MutexGuard<'static, ()>)> {
         println!("SKIPPED: attaching to CPUs lacks a second CPU");
         return None;
     }
-    let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-    Some((Place::with(""), alone))
+    Some(Place::with(""))
 }
 
-/// The summary of a CPU disturbed in this way.
-fn disturbed(mode: &str) -> Option<Value> {
-    let hidden = HiddenSamples::begin();
-    let summary = disturbed_by(mode, Command::new(env!("CARGO_BIN_EXE_punctual")))?;
-    assert_counts(&summary, hidden.samples(HIDDEN_PERIOD) as u64);
-    Some(summary)
-}
-
-/// Like `disturbed`, with this command as `punctual`; `None` if impossible.
+/// The summary of a CPU disturbed in this way, by this command as `punctual`; `None` if impossible.
 fn disturbed_by(mode: &str, mut punctual: Command) -> Option<Value> {
     if !has_program("cc", "gcc") {
         return None;
     }
-    let (place, _alone) = place()?;
+    let place = place()?;
     place.write("disturb.c", include_bytes!("attach/disturb.c"));
     let mut cc = Command::new("cc");
     cc.args(["-O1", "-pthread", "-o", "disturb", "disturb.c"]).current_dir(place.path());
@@ -100,29 +83,6 @@ fn assert_counts(summary: &Value, hidden: u64) {
     }
 }
 
-/// The first row of this kind caused by this thread, with enough entries.
-#[track_caller]
-fn caused<'v>(summary: &'v Value, kind: &str, by: &str) -> &'v Value {
-    entries::caused(summary, kind, by, LEAST)
-}
-
-#[track_caller]
-fn assert_from_other(summary: &Value, row: &Value, function: &str) {
-    let table = table(summary, "entries");
-    assert_eq!(cell(table, row, "by CPU").as_f64(), Some(OTHER as f64), "{row}");
-    assert!(cell(table, row, "by thread").as_f64().unwrap() > 0.0, "{row}");
-    let stack = cell(table, row, "stack").as_str().unwrap();
-    assert!(stack.contains(function), "{function} is not in {stack}");
-}
-
-#[test]
-fn the_waker_is_the_originator_of_a_task_on_a_measured_cpu() {
-    let Some(summary) = disturbed("wake") else { return };
-    let row = caused(&summary, "task", "waker-x");
-    assert_eq!(cell(table(&summary, "entries"), row, "what"), "task fifo-x");
-    assert_from_other(&summary, row, "eventfd_write");
-}
-
 /// Root without the capabilities for BPF.
 #[test]
 fn without_bpf_the_waker_is_the_originator_too() {
@@ -148,104 +108,20 @@ fn without_bpf_the_waker_is_the_originator_too() {
     assert_counts(&summary, 0);
 }
 
-#[test]
-fn the_caller_of_membarrier_is_the_originator_of_the_function_call() {
-    let Some(summary) = disturbed("membarrier") else { return };
-    let row = caused(&summary, "function-call", "barrier-x");
-    assert_from_other(&summary, row, "membarrier");
-}
-
-#[test]
-#[ignore = "a guest asserts the same (guests.rs); ./x test --all"]
-fn an_unmapping_thread_causes_tlb_shootdowns() {
-    let Some(summary) = disturbed("unmap") else { return };
-    let row = caused(&summary, "tlb-shootdown", "unmapper-x");
-    assert_from_other(&summary, row, "munmap");
-}
-
-#[test]
-#[ignore = "a guest asserts the same (guests.rs); ./x test --all"]
-fn the_caller_of_sched_setaffinity_is_the_originator_of_the_stopper() {
-    let Some(summary) = disturbed("move") else { return };
-    let row = caused(&summary, "stop-machine", "mover-x");
-    assert_from_other(&summary, row, "sched_setaffinity");
-    caused(&summary, "task", "");
-}
-
-#[test]
-#[ignore = "a guest asserts the same (guests.rs); ./x test --all"]
-fn the_originator_of_a_timer_is_the_thread_that_armed_it() {
-    let Some(summary) = disturbed("timer") else { return };
-    let row = caused(&summary, "timer", "timer-x");
-    assert_eq!(cell(table(&summary, "entries"), row, "what"), "timer timerfd_tmrproc");
-    // The timer wakes the thread that armed it.
-    let task = caused(&summary, "task", "timer-x");
-    assert_eq!(cell(table(&summary, "entries"), task, "what"), "task timer-x");
-}
-
-#[test]
-#[ignore = "a guest asserts the same (guests.rs); ./x test --all"]
-fn the_originator_of_a_work_item_is_the_task_that_queued_it() {
-    let Some(summary) = disturbed("work") else { return };
-    let row = caused(&summary, "work", "refresher-x");
-    assert_eq!(cell(table(&summary, "entries"), row, "what"), "work refresh_vm_stats");
-    assert_from_other(&summary, row, "schedule_on_each_cpu");
-}
-
-#[test]
-#[ignore = "a guest asserts the same (guests.rs); ./x test --all"]
-fn page_faults_and_system_calls_are_own_entries_of_the_task() {
-    let Some(summary) = disturbed("fault") else { return };
-    for what in ["page fault in user mode", "madvise"] {
-        let count = own_entries(&summary, "fault-x", what);
-        assert!(count >= LEAST, "{count} {what}: {summary:#}");
-    }
-}
-
-#[test]
-fn a_spinning_task_is_interrupted_by_the_tick_of_its_cpu() {
-    let Some(summary) = disturbed("tick") else { return };
-    caused(&summary, "tick", "the CPU itself");
-    let series = &summary["phases"][0]["series"][0];
-    assert_eq!(series["name"], format!("cpu{TARGET}/interruption"));
-    assert!(series["count"].as_f64().unwrap() >= LEAST, "{series:#}");
-    let findings = summary["findings"].as_array().unwrap();
-    let tick = findings.iter().find(|one| one["id"] == "entries-tick");
-    let remedy = tick.unwrap_or_else(|| panic!("{findings:#?}"))["remedy"].as_str().unwrap();
-    assert!(remedy.contains("nohz-full"), "{remedy}");
-}
-
-#[test]
-fn requirements_decide_the_exit_code() {
-    let Some((place, _alone)) = place() else { return };
-    let exit = |requirement: &str, bundle: &str| {
-        let cpus = TARGET.to_string();
-        let output = place
-            .line(&format!("attach --cpus {cpus} -d 1s -q --require '{requirement}' -o {bundle}"));
-        println!("{}", text(&output));
-        output.status.code()
-    };
-    assert_eq!(exit("interruption max < 1h", "met"), Some(0));
-    // BPF programs refused by the kernel would be unnoticed: tracefs then shows the same.
-    let findings = std::fs::read_to_string(place.path().join("met/findings.json")).unwrap();
-    assert!(!findings.contains("the kernel refused the program"), "{findings}");
-    // The CPU has ticks, or its program ends.
-    assert_eq!(exit("entries == 0", "not-met"), Some(3));
-}
-
 /// In an experiment the measure runs beside others, and ends with its phase.
 #[test]
 fn an_experiment_measures_kernel_entries_beside_a_timer() {
-    let Some((place, _alone)) = place() else { return };
+    let Some(place) = place() else { return };
     let experiment = format!(
-        "[[phase]]\nname = 'a'\nduration = '1s'\n[[phase]]\nname = 'b'\nduration = '1s'\n\
+        "[[phase]]\nname = 'a'\nduration = '300ms'\n[[phase]]\nname = 'b'\nduration = '300ms'\n\
          [[measure]]\nkind = 'timer'\ncpus = '{OTHER}'\npolicy = 'other'\n\
          [[measure]]\nkind = 'entries'\ncpus = '{TARGET}'\nrequire = ['entries < 100000000', \
          'cpu{TARGET}/interruption max < 1h']\n"
     );
     place.write("experiment.toml", experiment.as_bytes());
     let output = place.punctual(&["run", "-q", "experiment.toml", "-o", "bundle"]);
-    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    // Invalid if others measure the same CPUs meanwhile.
+    assert!(matches!(output.status.code(), Some(0 | 4)), "{}", text(&output));
     let summary = place.summary();
     for phase in summary["phases"].as_array().unwrap() {
         let names = |list: &str| -> Vec<String> {
@@ -265,7 +141,7 @@ fn an_experiment_measures_kernel_entries_beside_a_timer() {
 
 #[test]
 fn what_makes_no_sense_is_refused() {
-    let Some((place, _alone)) = place() else { return };
+    let Some(place) = place() else { return };
     let refused = |arguments: &[&str]| {
         let output = place.punctual(&[&["attach", "-o", "bundle"], arguments].concat());
         assert_refused(&output, &place.bundle());

@@ -56,7 +56,6 @@ fn u_boot_obeys_a_trial_once_and_boots_as_usual_after_a_panic() {
 }
 
 #[test]
-#[ignore = "boots an emulated PC nine times, which takes minutes; ./x test --all"]
 fn a_lab_boots_a_board_with_grub_and_restores_it() {
     if let Some(board) = EmulatedBoard::make(BoardKind::Grub, &["6.1"]) {
         let words = "cmdline = [\"threadirqs\", \"nosoftlockup\"]";
@@ -65,7 +64,6 @@ fn a_lab_boots_a_board_with_grub_and_restores_it() {
 }
 
 #[test]
-#[ignore = "boots an emulated PC nine times, which takes minutes; ./x test --all"]
 fn a_lab_boots_a_board_with_systemd_boot_and_restores_it() {
     if let Some(board) = EmulatedBoard::make(BoardKind::SystemdBoot, &["6.1", "6.1-rt"]) {
         let releases = board.releases.clone();
@@ -74,7 +72,6 @@ fn a_lab_boots_a_board_with_systemd_boot_and_restores_it() {
 }
 
 #[test]
-#[ignore = "boots an emulated board nine times, which takes minutes; ./x test --all"]
 fn a_lab_boots_a_board_with_u_boot_and_restores_it() {
     if let Some(board) = EmulatedBoard::make(BoardKind::UBoot, &["6.1", "6.1-rt"]) {
         let releases = board.releases.clone();
@@ -157,7 +154,6 @@ const WATCHDOG: &[&str] = &["-device", "i6300esb", "-action", "watchdog=reset"];
 
 /// Each trial once: the first hangs in its first boot.
 #[test]
-#[ignore = "boots an emulated board many times, which takes minutes; ./x test --all"]
 fn a_board_that_hangs_is_reset_by_its_watchdog_or_by_hand_and_the_lab_goes_on() {
     for watchdog in [WATCHDOG, &[]] {
         let Some(mut board) = board_that_is_up(watchdog) else { return };
@@ -185,7 +181,6 @@ fn a_board_that_hangs_is_reset_by_its_watchdog_or_by_hand_and_the_lab_goes_on() 
 
 /// It runs, and nobody reaches it: the usual boot follows its power switch.
 #[test]
-#[ignore = "boots an emulated board many times, which takes minutes; ./x test --all"]
 fn a_board_whose_network_stays_down_is_switched_off_and_on_and_the_lab_goes_on() {
     let Some(mut board) = board_that_is_up(&[]) else { return };
     let before = board.files();
@@ -211,7 +206,6 @@ fn board_that_is_up(more: &'static [&'static str]) -> Option<EmulatedBoard> {
 /// The publication's experiment with 20,000 samples a cell: as it stands, on a board with GRUB; and
 /// with kernels in the place of models, where those are kernels of their own.
 #[test]
-#[ignore = "boots emulated boards six and four times, which takes many minutes; ./x test --all"]
 fn the_example_of_isolcpus_against_cpusets_runs_on_boards() {
     let example = include_str!("../../../examples/p4-board.toml");
     let with = |pairs: &[(&str, &str)]| {

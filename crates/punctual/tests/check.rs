@@ -3,7 +3,6 @@
 use crate::common::{has_program, is_root, punctual, text};
 use crate::system::{Bystanders, assert_same, expect, json, last_cpu, paths, snapshot, turn};
 use std::collections::BTreeMap;
-use std::os::unix::process::ExitStatusExt;
 use std::process::Command;
 
 /// The verdict of each rule.
@@ -145,24 +144,6 @@ fn why_threads_are_not_real_time_is_told() {
 }
 
 #[test]
-#[ignore = "changes this machine; ./x test --all"]
-fn a_new_group_has_no_budget_for_real_time() {
-    let group = "/sys/fs/cgroup/cpu/punctual-test-rights";
-    if std::fs::create_dir(group).is_err() {
-        println!("SKIPPED: a_new_group_has_no_budget lacks a cpu controller of version 1");
-        return;
-    }
-    let is_budgeted = std::path::Path::new(group).join("cpu.rt_runtime_us").exists();
-    let line = ["sh", "-c", &format!("echo $$ >{group}/tasks; exec sleep 60")];
-    let found = is_budgeted.then(|| obstacles(&line)).flatten();
-    std::fs::remove_dir(group).expect("it is empty");
-    match found {
-        Some(found) => assert_eq!(found, ["group-budget"]),
-        None => println!("SKIPPED: a_new_group_has_no_budget lacks RT_GROUP_SCHED"),
-    }
-}
-
-#[test]
 fn what_is_fixed_is_reverted() {
     let Some(_turn) = turn("what_is_fixed_is_reverted") else { return };
     let (cpu, paths, bystanders) = (last_cpu(), paths(), Bystanders::new());
@@ -202,64 +183,4 @@ fn what_is_fixed_is_reverted() {
     assert!(note.contains("`punctual isolate undo --fixes`"), "{note}");
     expect(0, &["isolate", "undo", "--fixes"]);
     assert_same(&before, &snapshot(&paths, &bystanders), "after undo --fixes");
-}
-
-/// A bundle to show.
-const GOOD: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/bundles/good");
-
-fn journals() -> usize {
-    let names = std::fs::read_dir("/run/punctual").unwrap().flatten();
-    names.filter(|entry| entry.file_name().to_string_lossy().starts_with("journal-")).count()
-}
-
-/// The command itself, killed at each of its writes and syncs; the library below it:
-/// crates/host/tests/isolate_real.rs.
-#[test]
-fn a_fix_killed_at_any_write_is_reverted() {
-    let Some(_turn) = turn("a_fix_killed_at_any_write_is_reverted") else { return };
-    if !has_program("strace", "strace") {
-        return;
-    }
-    let (cpu, paths, bystanders) = (last_cpu(), paths(), Bystanders::new());
-    let before = snapshot(&paths, &bystanders);
-    let mut deaths = 0;
-    for call in ["write", "fsync"] {
-        let mut step = 1;
-        loop {
-            let inject = format!("inject={call}:signal=KILL:when={step}");
-            let arguments =
-                ["-qq", "-o", "/dev/null", "-e", &inject, env!("CARGO_BIN_EXE_punctual"), "check"];
-            let output = Command::new("strace")
-                .args(arguments)
-                .args(["--cpus", &cpu, "--fix"])
-                .output()
-                .unwrap();
-            let killed = output.status.signal() == Some(9);
-            if !killed && !matches!(output.status.code(), Some(0 | 1)) {
-                println!("SKIPPED: strace cannot trace here: {}", text(&output).trim());
-                return;
-            }
-            if killed && journals() > 0 {
-                let note = String::from_utf8(expect(0, &["show", "--json", GOOD]).stderr).unwrap();
-                assert!(
-                    note.starts_with("note: ") && note.contains("`punctual isolate undo"),
-                    "{note}"
-                );
-            }
-            expect(0, &["isolate", "undo", "--all"]);
-            assert_eq!(journals(), 0);
-            assert_same(
-                &before,
-                &snapshot(&paths, &bystanders),
-                &format!("killed at {call} {step}"),
-            );
-            if !killed {
-                break;
-            }
-            deaths += 1;
-            step += 1 + step / 2;
-        }
-    }
-    assert!(deaths > 4, "killed {deaths} times only");
-    println!("killed {deaths} times");
 }

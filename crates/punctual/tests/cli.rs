@@ -6,6 +6,7 @@ mod members;
 mod users;
 
 use crate::common::{self, Place, has_program, punctual, text};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
@@ -294,6 +295,37 @@ fn every_fixture_is_shown_without_a_control_character() {
     // Several at once.
     let all = punctual().arg("show").args(fixtures()).output().unwrap();
     assert_eq!(all.status.code(), Some(0));
+}
+
+#[test]
+fn every_fixture_is_explained_or_refused_with_the_reason() {
+    let mut sources = BTreeSet::new();
+    for bundle in fixtures() {
+        let name = bundle.display().to_string();
+        let json = ask("explain --json", &name);
+        if json.status.code() == Some(0) {
+            let document: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
+            let samples = document["samples"].as_array().unwrap();
+            for sample in samples {
+                let parts = sample["parts"].as_array().unwrap().iter();
+                let sum: i64 = parts.map(|part| part["ns"].as_i64().unwrap()).sum();
+                assert_eq!(Some(sum), sample["latency_ns"].as_i64(), "{name}: {sample}");
+            }
+            if !samples.is_empty() {
+                sources.insert(document["source"].as_str().unwrap().to_owned());
+            }
+        } else {
+            assert_eq!(json.status.code(), Some(2), "{name}: {}", text(&json));
+            for words in ["no events that explain samples", "punctual run --explain"] {
+                assert!(text(&json).contains(words), "{name}: {}", text(&json));
+            }
+        }
+        let shown = ask("explain", &name);
+        assert_eq!(shown.status.code(), json.status.code(), "{name}: {}", text(&shown));
+        let shown = text(&ask("show", &name)).contains("worst samples explained");
+        assert_eq!(shown, bundle.ends_with("explained"), "{name}");
+    }
+    assert!(sources.contains("windows"), "{sources:?}");
 }
 
 #[test]

@@ -1,10 +1,8 @@
 //! `punctual count` against a program whose counts are known, and against perf stat.
 
-use crate::common::{Place, has_program, is_root, punctual, text};
+use crate::common::{Place, has_program, is_root, text};
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
-use std::os::unix::fs::PermissionsExt;
-use std::os::unix::process::CommandExt;
 use std::process::{Command, Output, Stdio};
 
 /// With N: moves N / 10 times between two CPUs, makes N plain calls, N of futex, N / 10 signals and
@@ -148,71 +146,6 @@ fn a_program_with_known_counts_has_these() {
 }
 
 #[test]
-fn perf_stat_counts_the_same() {
-    let Some(place) = compiled().filter(|_| is_root("perf stat of the kernel")) else { return };
-    if !has_program("perf", "linux-perf") {
-        return;
-    }
-    let names = [
-        ("system-calls", "raw_syscalls:sys_enter", 0),
-        ("futex-calls", "syscalls:sys_enter_futex", 0),
-        ("signals", "signal:signal_deliver", 0),
-        ("minor-faults", "minor-faults", NOISE),
-        ("major-faults", "major-faults", NOISE),
-        ("cpu-migrations", "cpu-migrations", NOISE),
-        ("context-switches", "context-switches", 4 * NOISE),
-    ];
-    let events: Vec<&str> = names.iter().map(|(_, event, _)| *event).collect();
-    let mut perf = Command::new("perf");
-    perf.args(["stat", "-x", ";", "-e", &events.join(","), "--", "./known", &N.to_string()]);
-    let perf = perf.current_dir(place.path()).stdin(Stdio::null()).output().unwrap();
-    assert_eq!(perf.status.code(), Some(5), "{}", text(&perf));
-    let said = String::from_utf8_lossy(&perf.stderr).into_owned();
-    let ours = counts(&place, N);
-    for (name, event, noise) in names {
-        let line = said.lines().find(|line| line.contains(&format!(";{event};")));
-        let theirs = line.and_then(|line| line.split(';').next()?.parse::<f64>().ok());
-        let Some(theirs) = theirs else {
-            println!("perf did not count {event}: {said}");
-            continue;
-        };
-        let counted = known(&ours, name);
-        assert!(
-            counted.abs_diff(theirs as u64) <= noise,
-            "{name}: {counted}, perf stat {theirs}: {said}"
-        );
-    }
-}
-
-#[test]
-fn without_privileges_unavailable_counts_are_reported_instead_of_zero() {
-    let Some(place) = compiled().filter(|_| is_root("becoming another user")) else { return };
-    std::fs::set_permissions(place.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
-    let mut command = punctual();
-    command
-        .args(["count", "--json", "--", "./known", &N.to_string()])
-        .current_dir(place.path())
-        .stdin(Stdio::null());
-    let output = command.uid(65534).gid(65534).output().unwrap();
-    assert_eq!(output.status.code(), Some(5), "{}", text(&output));
-    let counts = parsed(&output);
-    for name in ["system-calls", "futex-calls", "signals"] {
-        assert!(why_not(&counts, name).contains("root"), "{counts:#}");
-    }
-    for (name, least) in
-        [("minor-faults", N), ("voluntary-switches", N / 10 - NOISE), ("context-switches", N / 20)]
-    {
-        assert!(known(&counts, name) >= least, "{name}: {counts:#}");
-    }
-    let level = std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").unwrap_or_default();
-    if level.trim().parse::<i32>().is_ok_and(|level| level >= 2) {
-        assert!(why_not(&counts, "cpu-migrations").contains("perf_event_paranoid"), "{counts:#}");
-        assert_eq!(of(&counts, "context-switches")["source"], "wait4", "{counts:#}");
-    }
-    assert!(counts["cpu"]["total"].as_i64().unwrap() > 0);
-}
-
-#[test]
 fn the_exit_code_is_the_commands_own_and_wrong_requests_start_nothing() {
     let place = Place::with("");
     let count = |more: &[&str]| place.punctual(&[&["count"], more].concat());
@@ -301,31 +234,6 @@ fn a_process_that_runs_is_counted_from_then_on() {
     let gone = place.punctual(&["count", "--pid", &pid]);
     assert_eq!(gone.status.code(), Some(2), "{}", text(&gone));
     assert!(text(&gone).contains(&format!("no process {pid}")), "{}", text(&gone));
-}
-
-#[test]
-fn a_counted_command_is_terminated_after_the_duration() {
-    let place = Place::with("");
-    let ended = place.punctual(&["count", "--duration", "100ms", "--", "sleep", "1000"]);
-    assert_eq!(ended.status.code(), Some(128 + 15), "{}", text(&ended));
-    let own = std::process::id().to_string();
-    let events = ["--events", "task-clock", "--pid", &own];
-    let output =
-        place.punctual(&[&["count", "--json", "--duration", "100ms"], &events[..]].concat());
-    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
-    assert!(of(&parsed(&output), "task-clock")["is_time"] == true, "{}", text(&output));
-}
-
-#[test]
-fn hardware_events_are_counted_or_the_cause_is_named() {
-    let place = Place::with("");
-    let output = place.punctual(&["count", "--json", "-e", "cycles,instructions", "--", "true"]);
-    let counts = parsed(&output);
-    let cycles = &of(&counts, "cycles")["count"];
-    match cycles["known"].as_u64() {
-        Some(cycles) => assert!(cycles > 1000, "{counts:#}"),
-        None => assert!(why_not(&counts, "cycles").contains("PMU"), "{counts:#}"),
-    }
 }
 
 /// Counts the call that a measure claims to make, by a counter other than its own validation's.

@@ -216,30 +216,6 @@ fn punctual_has_no_page_faults_in_an_idle_cell() {
     }
 }
 
-/// The longest kernel section of punctual at a sample's due time, in instructions of 8 ns: 5 µs.
-const OWN: u64 = 625;
-
-/// punctual has no part in the worst samples: on some timelines it does, with a write of its own.
-#[test]
-#[ignore = "a score: a time on one timeline; ./x test --all"]
-fn punctual_does_not_delay_an_idle_cell() {
-    for (kernel, exact) in [KERNEL, "6.12-rt"].map(|kernel| (kernel, idle_cell(kernel))) {
-        for sample in exact["worst"].as_array().into_iter().flatten() {
-            let parts = sample["parts"].as_array().expect("parts").iter();
-            // Before the scheduler runs for the sample.
-            let delays = ["irqs-disabled", "not-preempted"];
-            let own = parts.filter(|part| {
-                let names = part["stack"].as_array().into_iter().flatten();
-                let mut names = names.filter_map(Value::as_str);
-                delays.iter().any(|kind| part["kind"] == *kind)
-                    && names.any(|name| name.starts_with("punctual"))
-            });
-            let own: u64 = own.filter_map(|part| part["instructions"].as_u64()).sum();
-            assert!(own <= OWN, "{kernel}: {sample:#}");
-        }
-    }
-}
-
 /// The exact explanation of an idle cell; null if this machine lacks a prerequisite.
 fn idle_cell(kernel: &str) -> Value {
     let binary = testing::stripped(Path::new(env!("CARGO_BIN_EXE_punctual")));
@@ -274,7 +250,6 @@ fn idle_cell(kernel: &str) -> Value {
 /// A kernel module disables interrupts, and then preemption, for 300 µs: virtual time counts
 /// instructions, so the length of both sections is known to one turn of its loop.
 #[test]
-#[ignore = "takes long; ./x test --all"]
 fn sections_of_known_length_are_found_by_function() {
     const NS: u64 = 300_000;
     let Some(kernel) = testing::or_skip(BootKernel::by_name(KERNEL, Arch::Amd64)) else { return };
@@ -356,7 +331,6 @@ fn from_the_call(path: &Value) -> Vec<(u64, String)> {
 
 /// By every instruction, and by the kernel's own tracer in the same kernel.
 #[test]
-#[ignore = "three boots, which take long; ./x test --all"]
 fn the_path_of_a_call_is_one_tree_by_instructions_and_by_function_graph() {
     const MEASURE: &str = "measure syscall --set call=read --set period=1ms --policy other";
     let binary = env!("CARGO_BIN_EXE_punctual");

@@ -14,35 +14,6 @@ fn has_checkpoint(place: &Place) -> bool {
     })
 }
 
-/// A run continues beyond the duration of its measure, and its last line ends with the run.
-#[test]
-fn a_run_with_forever_lasts_until_interrupted_and_keeps_every_sample() {
-    let place = Place::with(EXPERIMENT);
-    let child = place.start();
-    eventually("more than the measure's duration", || has_checkpoint(&place));
-    kill(child.id(), "TERM");
-    let ended = child.wait_with_output().expect("it ended");
-    assert_eq!(ended.status.code(), Some(0), "{}", text(&ended));
-    let bundle = Bundle::open(&place.bundle()).expect("a bundle");
-    assert_eq!(bundle.damage, Vec::<String>::new());
-    for (_, series) in bundle.series() {
-        let (lines, data) = (series.lines().expect("lines"), &series.state.data);
-        assert!(!lines.is_empty());
-        let recorded: u64 = lines.iter().map(|line| line.losses.recorded).sum();
-        let missed: u64 = lines.iter().map(|line| line.losses.skipped).sum();
-        assert_eq!((recorded, missed), (data.losses.recorded, data.losses.skipped));
-        assert_eq!(lines.iter().filter_map(|line| line.max).max(), data.max);
-        let in_buckets: u64 = lines.iter().flat_map(|line| &line.histogram).map(|(_, n)| n).sum();
-        assert_eq!(in_buckets, recorded);
-    }
-    let shown = place.punctual(&["show", "--lines", "bundle"]);
-    assert_eq!(shown.status.code(), Some(0), "{}", text(&shown));
-    assert!(text(&shown).contains("main/timer/1") && text(&shown).contains("p99.9"));
-    let watched = place.punctual(&["watch", "bundle"]);
-    assert_eq!(watched.status.code(), Some(0), "{}", text(&watched));
-    assert!(text(&watched).contains("interrupted"), "{}", text(&watched));
-}
-
 #[test]
 fn killed_at_any_moment_its_bundle_opens_and_another_terminal_shows_it() {
     let place = Place::with(EXPERIMENT);
@@ -130,25 +101,4 @@ fn more_than_one_phase_is_refused() {
     let ran = place.punctual(&["run", "-q", "experiment.toml", "-o", "bundle", "--forever"]);
     assert_eq!(ran.status.code(), Some(2), "{}", text(&ran));
     assert!(!place.bundle().exists());
-}
-
-/// The service manager's side of sd_notify(3).
-#[test]
-fn readiness_and_watchdog_messages_reach_the_service_manager() {
-    let place = Place::with(EXPERIMENT);
-    let path = place.path().join("notify");
-    let socket = std::os::unix::net::UnixDatagram::bind(&path).expect("a socket");
-    socket.set_read_timeout(Some(common::HANG)).expect("a timeout");
-    let mut command = common::punctual();
-    command.args(["run", "--quiet", "experiment.toml", "--output", "bundle"]);
-    command.current_dir(place.path()).env("NOTIFY_SOCKET", &path);
-    command.stdin(std::process::Stdio::null()).stdout(std::process::Stdio::null());
-    let mut child = command.spawn().expect("punctual starts");
-    let mut bytes = [0; 100];
-    for expected in ["READY=1\nWATCHDOG=1", "WATCHDOG=1", "WATCHDOG=1"] {
-        let length = socket.recv(&mut bytes).expect("a message");
-        assert_eq!(String::from_utf8_lossy(&bytes[..length]), expected);
-    }
-    kill(child.id(), "TERM");
-    assert!(child.wait().expect("it ended").success());
 }

@@ -1,6 +1,5 @@
 //! `method = "deadline"` held against the kernel's own events of the same samples, in a guest of
-//! virtual time, where the thread's timer is watched; and, as a score, cyclicdeadline (Debian's
-//! rt-tests) against its events.
+//! virtual time, where the thread's timer is watched.
 
 use punctual_lab::{Accel, GuestResult, Job};
 use punctual_testing as testing;
@@ -8,7 +7,7 @@ use punctual_testing::section;
 use serde_json::Value;
 use std::path::Path;
 
-/// The resolution of the trace and of cyclicdeadline.
+/// The resolution of the trace.
 const MICROSECOND: i64 = 1_000;
 
 /// The wake-ups of the one SCHED_DEADLINE thread in a trace.
@@ -82,36 +81,14 @@ fn agrees_with_events(result: &GuestResult, load: &str, source: &str) {
     }
 }
 
-/// cyclicdeadline counts from its own first wake-up, so that only what its figures have above its
-/// least can be held against the events.
-fn cyclicdeadline_agrees(result: &GuestResult) {
-    /// From the switch to the thread to its reading of the clock, in virtual ns.
-    const WAY_OUT: i64 = 20_000;
-    /// An interrupt with its softirqs on that way.
-    const INTERRUPT: i64 = 100_000;
-    let json: Value = serde_json::from_str(section(result, "json-idle")).unwrap();
-    let own = |key: &str| json["thread"]["0"][key].as_f64().unwrap();
-    let events = traced(section(result, "trace-cyclicdeadline-idle")).switched;
-    // On some timelines it prints a mean below its least: nothing can be held against that.
-    if !(own("min")..=own("max")).contains(&own("avg")) {
-        return println!("cyclicdeadline contradicts itself: {json:#}");
-    }
-    let above_least = |key: &str| ((own(key) - own("min")) * MICROSECOND as f64) as i64;
-    let mean = events.iter().sum::<i64>() / events.len() as i64;
-    assert!((above_least("avg") - (mean - events[0])).abs() < WAY_OUT, "{json:#}");
-    let range = above_least("max") - (events[events.len() - 1] - events[0]);
-    assert!((-WAY_OUT..WAY_OUT + INTERRUPT).contains(&range), "{json:#}");
-}
-
-/// Runs punctual idle and loaded, or cyclicdeadline idle.
-fn booted(what: &str) -> Option<GuestResult> {
+/// Runs punctual idle and loaded.
+fn booted() -> Option<GuestResult> {
     let binary = env!("CARGO_BIN_EXE_punctual");
     let mut guest = testing::punctual_guest(binary, "debian:6.1", "", 1)?;
     guest.accel = Accel::VirtualTime;
-    for path in ["/usr/bin/cyclicdeadline", "/usr/bin/stress-ng"].map(Path::new) {
-        guest.programs.extend(path.exists().then(|| path.into()));
-    }
-    guest.job = Job::Script(format!("{}{what}\n", include_str!("guests/deadline.sh")));
+    let stress_ng = Path::new("/usr/bin/stress-ng");
+    guest.programs.extend(stress_ng.exists().then(|| stress_ng.into()));
+    guest.job = Job::Script(include_str!("guests/deadline.sh").into());
     let result = testing::run(&guest)?;
     assert_eq!(result.exit_status, Some(0), "{}", testing::story(&result));
     let failed = result.results.keys().find(|name| name.starts_with("failed-"));
@@ -121,19 +98,10 @@ fn booted(what: &str) -> Option<GuestResult> {
 
 #[test]
 fn releases_are_those_of_the_threads_timer() {
-    let Some(result) = booted("both") else { return };
+    let Some(result) = booted() else { return };
     for load in ["idle", "loaded"] {
         if load == "idle" || result.results.contains_key("punctual-loaded") {
             agrees_with_events(&result, load, "timer:hrtimer_start");
         }
     }
-}
-
-#[test]
-#[ignore = "a score: another program's figures; ./x test --all"]
-fn latencies_of_cyclicdeadline_match_the_recorded_events() {
-    if !Path::new("/usr/bin/cyclicdeadline").exists() {
-        return println!("SKIPPED: lacks cyclicdeadline (Debian package rt-tests)");
-    }
-    booted("other").iter().for_each(cyclicdeadline_agrees);
 }

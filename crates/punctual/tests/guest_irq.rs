@@ -112,7 +112,6 @@ fn a_device_interrupts_a_standard_kernel() {
 }
 
 #[test]
-#[ignore = "takes long; ./x test --all"]
 fn a_device_interrupts_a_real_time_kernel() {
     a_device_interrupts("debian:6.1-rt");
 }
@@ -176,7 +175,6 @@ fn switches_of_raisers(trace: &str) -> Vec<&str> {
 }
 
 #[test]
-#[ignore = "takes long; ./x test --all"]
 fn a_gpio_loop_is_followed() {
     let Some(mut guest) =
         testing::punctual_guest(env!("CARGO_BIN_EXE_punctual"), "debian:7.2", BOOT, 2)

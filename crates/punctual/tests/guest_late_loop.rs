@@ -16,7 +16,6 @@ fn gates(page: &str) -> Vec<&str> {
 }
 
 #[test]
-#[ignore = "takes long; ./x test --all"]
 fn the_gate_fails_for_the_late_loop_and_passes_for_the_fixed_one() {
     let bootable = testing::or_skip(BootKernel::by_name("6.1", Arch::Amd64)).is_some()
         && testing::guest("6.1").is_some();

@@ -14,7 +14,6 @@ const EXPERIMENT: &str = "[experiment]\nname = \"beside-rtla\"\n[explain]\n[[mea
                           \"fifo\"\npriority = 80\nduration = \"4s\"\n";
 
 #[test]
-#[ignore = "takes long; ./x test --all"]
 fn both_blame_the_task_of_higher_priority() {
     let Some((files, rtla)) = testing::debian_program("rtla", "usr/bin/rtla") else { return };
     let Some(mut guest) =

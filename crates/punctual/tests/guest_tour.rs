@@ -1,7 +1,6 @@
-//! What works on which kernel, and how: the tour of docs/where-it-runs.md, in guests. The kernels
-//! that take too long for `./x test` are ignored here: `cargo test -p punctual --test pure
-//! guest_tour:: -- --ignored`. Boards need their program first: `./x build --arch riscv64 --board`,
-//! `./x build --arch armv7 --board`.
+//! What works on which kernel, and how: the tour of docs/where-it-runs.md, in guests. Kernels that
+//! take too long for `./x test` are in `.ci/all-only`. Boards need their program first: `./x build
+//! --arch riscv64 --board`, `./x build --arch armv7 --board`.
 
 use crate::common;
 use crate::common::has_program;
@@ -15,17 +14,14 @@ use std::process::Command;
 use std::time::Duration;
 
 const SCRIPT: &str = include_str!("guests/tour.sh");
-const ROLE: &str = "PUNCTUAL_TEST_APPLICATION";
 const ROUNDS: u64 = 50;
 /// The unmodified kernel.
 const NOTHING: &str = "nothing";
 
-/// Not a test but an application with test points, if requested.
+/// An application with test points.
 #[test]
+#[ignore = "a part of another test"]
 fn the_application() {
-    if std::env::var_os(ROLE).is_none() {
-        return;
-    }
     for round in 0..ROUNDS {
         begin!("cycle", round);
         std::thread::sleep(Duration::from_millis(1));
@@ -63,8 +59,8 @@ fn tour_of(kernel: &str, each: &[&str]) {
     let Some(mut guest) = testing::punctual_guest(binary, &name, "", 2) else { return };
     let application = testing::stripped(&std::env::current_exe().expect("this program"));
     let words = format!(
-        "export {ROLE}=1 PUNCTUAL_POINTS_DIR=/run/points \
-         APPLICATION='{} --exact guest_tour::the_application' LACKS='{}' ONLY='{only}'\n\
+        "export PUNCTUAL_POINTS_DIR=/run/points \
+         APPLICATION='{} --ignored --exact guest_tour::the_application' LACKS='{}' ONLY='{only}'\n\
          mkdir -m 700 /run/points\n",
         application.display(),
         lacks.join(" ")
@@ -184,43 +180,36 @@ fn on_6_1_without_btf() {
 }
 
 #[test]
-#[ignore = "takes long: for the table of docs/where-it-runs.md"]
 fn on_5_10_rt() {
     tour("5.10-rt", &[]);
 }
 
 #[test]
-#[ignore = "takes long: for the table of docs/where-it-runs.md"]
 fn on_6_1_and_without_btf_bpf_and_tracefs() {
     tour("6.1", &["btf", "bpf", "tracefs"]);
 }
 
 #[test]
-#[ignore = "takes long: for the table of docs/where-it-runs.md"]
 fn on_7_2() {
     tour("7.2", &[]);
 }
 
 #[test]
-#[ignore = "takes long: for the table of docs/where-it-runs.md"]
 fn on_6_1_rt() {
     tour("6.1-rt", &[]);
 }
 
 #[test]
-#[ignore = "takes long: for the table of docs/where-it-runs.md"]
 fn on_6_12() {
     tour("6.12", &[]);
 }
 
 #[test]
-#[ignore = "takes long: for the table of docs/where-it-runs.md"]
 fn on_6_12_rt() {
     tour("6.12-rt", &[]);
 }
 
 #[test]
-#[ignore = "takes long: for the table of docs/where-it-runs.md"]
 fn on_7_2_rt() {
     tour("7.2-rt", &[]);
 }

@@ -16,11 +16,9 @@ const JOB: &str = include_str!("guests/partition.sh");
 
 /// One CPU, isolated at boot. An emulated clock counts as stable only with tsc=reliable: an
 /// unstable one keeps the tick.
-/// that is not keeps the tick.
 const ISOLATED_AT_BOOT: &str = "isolcpus=1 nohz_full=1 rcu_nocbs=1 irqaffinity=0 tsc=reliable";
 
 static PLAIN: LazyLock<Option<GuestResult>> = LazyLock::new(|| partitioned("debian:6.1"));
-static REAL_TIME: LazyLock<Option<GuestResult>> = LazyLock::new(|| partitioned("debian:6.12-rt"));
 static ISOLATED: LazyLock<Option<GuestResult>> = LazyLock::new(|| isolated("debian:6.1"));
 static ISOLATED_6_12: LazyLock<Option<GuestResult>> = LazyLock::new(|| isolated("debian:6.12"));
 
@@ -146,15 +144,6 @@ fn a_6_1_kernel_gives_a_cpu_to_real_time_and_back() {
 }
 
 #[test]
-#[ignore = "takes long; ./x test --all"]
-fn a_6_12_rt_kernel_gives_a_cpu_to_real_time_and_back() {
-    let Some(result) = of(&REAL_TIME, "a_6_12_rt_kernel_gives_a_cpu_to_real_time_and_back") else {
-        return;
-    };
-    isolates_a_cpu_and_takes_it_back(result);
-}
-
-#[test]
 fn functions_of_the_kernel_are_timed_by_kprobes() {
     let Some(result) = of(&PROBED, "functions_of_the_kernel_are_timed_by_kprobes") else { return };
     let timed: serde_json::Value = serde_json::from_str(section(result, "timed")).unwrap();
@@ -244,24 +233,9 @@ fn an_experiment_in_version_2_measures_in_and_out_of_its_partition() {
 }
 
 #[test]
-#[ignore = "takes long; ./x test --all"]
-fn an_experiment_on_a_real_time_kernel_measures_in_and_out_of_its_partition() {
-    let test = "an_experiment_on_a_real_time_kernel_measures_in_and_out_of_its_partition";
-    let Some(result) = of(&REAL_TIME, test) else { return };
-    measures_in_and_out(result);
-}
-
-#[test]
 fn an_experiment_killed_in_version_2_is_told_of_and_undone() {
     let test = "an_experiment_killed_in_version_2_is_told_of_and_undone";
     of(&PLAIN, test).into_iter().for_each(is_reported_and_undone);
-}
-
-#[test]
-#[ignore = "takes long; ./x test --all"]
-fn an_experiment_killed_on_a_real_time_kernel_is_reported_and_undone() {
-    let test = "an_experiment_killed_on_a_real_time_kernel_is_reported_and_undone";
-    of(&REAL_TIME, test).into_iter().for_each(is_reported_and_undone);
 }
 
 fn is_reported_and_undone(result: &GuestResult) {
@@ -271,6 +245,14 @@ fn is_reported_and_undone(result: &GuestResult) {
         section(result, "note")
     );
     assert_eq!(section(result, "difference-killed"), "");
+}
+
+#[test]
+fn a_6_12_rt_kernel_isolates_measures_and_gives_back() {
+    let Some(result) = partitioned("debian:6.12-rt") else { return };
+    isolates_a_cpu_and_takes_it_back(&result);
+    measures_in_and_out(&result);
+    is_reported_and_undone(&result);
 }
 
 /// `id: verdict -> verdict` for each rule that differs between two answers of `check --json`.

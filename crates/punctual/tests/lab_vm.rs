@@ -168,38 +168,3 @@ fn a_killed_lab_resumes_with_the_same_digests() {
     let exact: serde_json::Value = serde_json::from_slice(&exact).expect("JSON");
     assert_eq!(exact["digest"], digests("whole").1);
 }
-
-/// A kernel by path, and repetitions that differ because their load does.
-#[test]
-#[ignore = "takes long; ./x test --all"]
-fn repetitions_that_differ_fail_the_lab() {
-    let Some((image, modules)) = common::kernel_files("debian:6.1") else { return };
-    if !has_kernel() {
-        return;
-    }
-    let place = Place::with("");
-    let load = place.path().join("load");
-    let file = format!("[[load]]\nname = 'l'\ncommand = '{}'\n", load.display());
-    let own = format!(
-        "own = {{ target.kernel = '{}', target.modules = '{}' }}",
-        image.display(),
-        modules.display()
-    );
-    let file = lab("AXIS", &file).replace("'1500ms'", "'100ms'").replace("kernel = '6.1'\n", "");
-    let file = file
-        .replace("AXIS", &format!("[axes.built]\n{own}"))
-        .replace("name = 'vm'", "name = 'vm'\nrepeat = 2");
-    place.write("lab.toml", file.as_bytes());
-    let ran = common::with_changing_load(&load, || {
-        place.punctual(&["lab", "run", "lab.toml", "-j", "1", "-o", "vm"])
-    });
-    let said = text(&ran);
-    assert_eq!(ran.status.code(), Some(1), "{said}");
-    assert!(said.contains("runs 1 and 2 differ: ") && said.contains("timer/cpu0"), "{said}");
-    let document = document(&place, "vm");
-    let cell = &document["cells"][0];
-    assert_eq!((&cell["state"], &cell["equal"]), (&"done".into(), &false.into()), "{cell}");
-    assert!(cell["repeats"][0].is_string() && cell["repeats"][1].is_string(), "{cell}");
-    assert_ne!(cell["repeats"][0], cell["repeats"][1]);
-    assert!(cell["trouble"][0].as_str().unwrap().contains("differ"), "{cell}");
-}

@@ -3,8 +3,6 @@
 mod common;
 #[path = "attach/cyclictest.rs"]
 mod cyclictest;
-#[path = "explain/injected.rs"]
-mod injected;
 mod irq;
 #[path = "packaging/layout.rs"]
 mod layout;
@@ -16,7 +14,6 @@ mod ssh_support;
 mod system;
 
 mod account;
-mod account_injected;
 mod attach;
 mod attach_cpus;
 mod check;
@@ -27,11 +24,9 @@ mod guest_stopped;
 mod isolate;
 mod lab;
 mod names;
-mod occupancy;
 mod packaging_measures;
 mod probe;
 mod program;
-mod published;
 mod run;
 mod ssh;
 mod trace;
@@ -48,4 +43,3 @@ mod workload_spin;
 mod workload_storage;
 mod workload_switch;
 mod workload_syscall;
-mod workload_testpoint_cost;

@@ -26,107 +26,6 @@ fn finding<'v>(summary: &'v Value, id: &str) -> &'v Value {
     all.iter().find(|one| one["id"] == id).unwrap_or_else(|| panic!("no {id}: {all:#?}"))
 }
 
-/// The result of the proof that all samples of a series exist.
-fn samples_proof(summary: &Value, subject: &str) -> String {
-    let proofs = summary["validity"]["proofs"].as_array().unwrap();
-    let of = |one: &&Value| one["proof"] == "samples" && one["subject"] == subject;
-    let found = proofs.iter().find(of).unwrap_or_else(|| panic!("no {subject}: {proofs:#?}"));
-    found["outcome"].as_str().unwrap().to_owned()
-}
-
-/// A phase without and one with a load, whose median cyclictest prints as well.
-const TWO_PHASES: &str = r#"
-[[phase]]
-name = "alone"
-duration = "3s"
-[[phase]]
-name = "loaded"
-duration = "3s"
-loads = ["busy"]
-[[load]]
-name = "busy"
-command = "sh -c 'while :; do :; done'"
-[[measure]]
-name = "alone"
-kind = "program"
-command = "cyclictest -m -p95 -i1000 -v"
-stdout = "alone.txt"
-phases = ["alone"]
-require = ["wakeup max < 1h", "cyclictest/response count > 100"]
-[[measure]]
-name = "loaded"
-kind = "program"
-command = ["cyclictest", "-m", "-p95", "-i1000", "-v"]
-stdout = "loaded.txt"
-phases = ["loaded"]
-cycle = "absolute"
-deadline = "1100ns"
-require = ["wakeup max < 1h"]
-"#;
-
-#[test]
-#[ignore = "a score: it is a share or a time, which no busy machine guarantees; ./x test --all"]
-fn both_phases_measure_the_latencies_that_cyclictest_prints() {
-    if !can_measure() {
-        return;
-    }
-    let place = Place::with(TWO_PHASES);
-    let output = run(&place, &[]);
-    println!("{}", text(&output));
-    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
-    let summary = place.summary();
-    assert_eq!(summary["verdict"], "met");
-    for (number, name) in ["alone", "loaded"].into_iter().enumerate() {
-        let phase = &summary["phases"][number];
-        let printed = std::fs::read_to_string(place.path().join(format!("{name}.txt"))).unwrap();
-        let theirs = cyclictest::latencies(&printed);
-        let thread = cyclictest::measuring_thread(phase);
-        let ours = series(phase, &format!("{thread}/wakeup"));
-        cyclictest::assert_same_median(ours, &theirs);
-        let count = ours["count"].as_u64().unwrap();
-        let taken = cyclictest::taken(&printed);
-        // cyclictest does not print the cycles after its last output: one each ms.
-        let due = phase["duration"].as_u64().unwrap() / 1_000_000 + 2;
-        assert!(count > 100 && count <= taken.max(due), "{count} of {taken}, {due} due");
-        assert_eq!(samples_proof(&summary, &format!("{name}/{thread}/wakeup")), "holds");
-        // Broken down by cause in the kernel.
-        let response = series(phase, &format!("{thread}/response"));
-        let parts = response["account"]["known"]["whole"]["mean_ns"].as_object().unwrap();
-        let parts: f64 = parts.values().map(|ns| ns.as_f64().unwrap()).sum();
-        let mean = response["mean"].as_f64().unwrap();
-        assert!((parts - mean).abs() < 1.0, "the parts add up to {parts}, the mean is {mean}");
-    }
-    // Only absolute sleeps were requested, and each cycle takes longer than 1.1 µs.
-    let missed = finding(&summary, "deadline-missed");
-    assert_eq!(missed["subject"], "loaded/cyclictest", "{missed:#}");
-    let phase = &summary["phases"][1];
-    assert_eq!(phase["measures"].as_array().unwrap().len(), 1, "{phase:#}");
-    assert_eq!(phase["measures"][0]["parameters"]["measure"], "loaded");
-    assert!(processes_with("cyclictest\u{0}-m\u{0}-p95\u{0}-i1000\u{0}-v").is_empty());
-}
-
-#[test]
-fn without_a_duration_the_run_lasts_as_long_as_the_program() {
-    if !can_measure() {
-        return;
-    }
-    let place = Place::with(
-        "[[measure]]\nkind = 'program'\ncommand = 'cyclictest -q -m -p95 -i1000 -l1500'\nthread = \
-         'cyclictest'\nrequire = ['response max < 1h', 'nobody/period max < 1h']\n",
-    );
-    let output = run(&place, &["--explain"]);
-    // The thread does not exist: that requirement is undecided.
-    assert_eq!(output.status.code(), Some(4), "{}", text(&output));
-    let summary = place.summary();
-    assert_eq!(summary["ending"]["outcome"], "completed");
-    assert!(finding(&summary, "requirement-without-thread")["message"].is_string());
-    let thread = cyclictest::measuring_thread(&summary["phases"][0]);
-    let subject = format!("main/{thread}/response");
-    assert_eq!(samples_proof(&summary, &subject), "holds");
-    let explained = place.punctual(&["explain", "bundle"]);
-    assert!(text(&explained).contains(&subject), "{}", text(&explained));
-}
-
 #[test]
 fn a_program_that_ends_early_leaves_the_verdict_undecided() {
     if !can_measure() {
@@ -148,24 +47,6 @@ fn a_program_that_ends_early_leaves_the_verdict_undecided() {
     let program = &phase["evidence"]["known"]["programs"][0];
     assert_eq!(program["ended"], "ended with status 9", "{phase:#}");
     assert_eq!(program["reached_end"], false, "{phase:#}");
-}
-
-#[test]
-fn a_program_without_cycles_makes_the_run_invalid() {
-    if !can_measure() {
-        return;
-    }
-    let place = Place::with(
-        "[[measure]]\nkind = 'program'\nduration = '1s'\ncommand = \"sh -c 'while :; do :; \
-         done'\"\n",
-    );
-    let output = run(&place, &[]);
-    assert_eq!(output.status.code(), Some(4), "{}", text(&output));
-    let summary = place.summary();
-    assert_eq!(summary["validity"]["verdict"], "invalid");
-    assert_eq!(samples_proof(&summary, "main/program"), "fails");
-    let found = finding(&summary, "program-without-cycles");
-    assert!(found["message"].as_str().unwrap().contains("no thread with cycles"), "{found:#}");
 }
 
 #[test]

@@ -1,8 +1,6 @@
 //! Tests that run beside others: recorded, scripted, or in guests. Each module is a separate suite.
 
 mod common;
-#[path = "explain/injected.rs"]
-mod injected;
 mod irq;
 #[path = "packaging/layout.rs"]
 mod layout;
@@ -32,6 +30,7 @@ mod guests;
 mod kept_lab;
 mod lab_vm;
 mod links;
+mod occupancy;
 mod options;
 mod packaging;
 mod prometheus;

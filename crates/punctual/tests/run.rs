@@ -94,33 +94,6 @@ fn every_method_clock_and_policy_measures() {
 }
 
 #[test]
-fn the_deadline_policy_is_measured_or_refused_with_the_reason() {
-    let lines = "samples = 50\nmethod = \"deadline\"\npolicy = \"deadline\"\nruntime = \
-                 \"200us\"\nperiod = \"2ms\"";
-    let text_of = TIMER
-        .replace("period = \"1ms\"\n", "")
-        .replace("cpus = \"0\"", "cpus = \"all\"\nthreads = 1");
-    let place = Place::with(&format!("{text_of}{lines}\n"));
-    let ran = place.run();
-    let summary = place.summary();
-    let refused = summary["findings"].to_string().contains("scheduling-refused");
-    if refused {
-        // Without the policy nothing is waited for, and nothing is measured.
-        assert_eq!(summary["phases"][0]["series"][0]["count"], 0, "{}", text(&ran));
-        println!("SKIPPED: this kernel or cgroup refuses SCHED_DEADLINE: {}", summary["findings"]);
-    } else {
-        assert_eq!(ran.status.code(), Some(0), "{}", text(&ran));
-        let series = &summary["phases"][0]["series"][0];
-        assert_eq!(series["count"], 50);
-        assert!(series["scheduling"].to_string().contains("SCHED_DEADLINE"));
-        let estimated = summary["findings"].to_string().contains("deadline-release-estimated");
-        // A release reported by the kernel is never after the wake-up; one derived from a
-        // misidentified phase may be.
-        assert!(estimated || series["min"].as_i64().unwrap() >= 0, "{series}");
-    }
-}
-
-#[test]
 fn a_plan_is_printed_and_nothing_starts() {
     let loads = "[[load]]\nname = \"touch\"\ncommand = \"touch started\"";
     let place = Place::with(&experiment("duration = \"1s\"", loads));
@@ -158,28 +131,6 @@ fn requirements_decide_the_exit_code() {
         );
         assert_eq!(lava.contains(" fail "), code == 3, "{lava}");
     }
-}
-
-#[test]
-fn a_claim_is_measured_for_as_long_as_it_takes() {
-    let place = Place::with(&experiment("samples = 100", ""));
-    let line = "run --quiet experiment.toml --exclude 'latency > 60s' --rate 2/second";
-    let dry = place.line(&format!("{line} --dry-run"));
-    assert!(text(&dry).contains("each of 1 CPU must be measured for 1.4 s without one"), "{dry:?}");
-    assert!(!place.bundle().exists());
-    let ran = place.line(&format!("{line} --output bundle"));
-    assert_eq!(ran.status.code(), Some(0), "{}", text(&ran));
-    assert!(
-        text(&ran).contains("main/timer/cpu0: excluded; none above 60 s in 2."),
-        "{}",
-        text(&ran)
-    );
-    let short = place.line(&format!("{line} --output short --duration 1s"));
-    assert_eq!(short.status.code(), Some(4), "{}", text(&short));
-    assert!(text(&short).contains("not yet: 1.4 s in all would do"), "{}", text(&short));
-    let often = line.replace("60s", "1ns");
-    let often = place.line(&format!("{often} --output often"));
-    assert_eq!(often.status.code(), Some(3), "{}", text(&often));
 }
 
 #[test]
@@ -222,14 +173,6 @@ fn metrics_have_the_figures_of_the_summary() {
     let refused = place.punctual(&arguments);
     assert_eq!(refused.status.code(), Some(2), "{}", text(&refused));
     assert!(text(&refused).contains("--metrics is for a run on this host"), "{}", text(&refused));
-}
-
-#[test]
-fn a_latency_above_the_threshold_ends_the_run() {
-    let place = Place::with(&experiment("duration = \"10min\"\nstop_above = \"1ns\"", ""));
-    let ran = place.run();
-    assert_eq!(ran.status.code(), Some(3), "{}", text(&ran));
-    assert!(text(&ran).contains("stop_above"), "{}", text(&ran));
 }
 
 #[test]
@@ -374,114 +317,10 @@ fn a_full_disk_costs_samples_but_no_figures() {
     }
 }
 
-#[test]
-fn systress_files_run_unchanged_with_the_same_output_files() {
-    let place = Place::with("");
-    let cfg = "main {\n stats.period 500 ms\n}\ntimer_thread[0] {\n sched.policy FIFO\n \
-               sched.priority 80\n cpu_affinity 0\n lifetime.duration 400 ms\n stats.histo_size 5 \
-               ms\n}\nprogram[0] {\n cmdline yes\n termination.ok RESPAWN\n}\n";
-    place.write("stress.cfg", cfg.as_bytes());
-    let ran = place.punctual(&["run", "-q", "stress.cfg", "-o", "bundle"]);
-    assert_eq!(ran.status.code(), Some(0), "{}", text(&ran));
-    let file = std::fs::read_to_string(place.path().join("timer_thread00.txt")).unwrap();
-    let rows: Vec<&str> = file.lines().filter(|line| !line.starts_with('#')).collect();
-    assert_eq!(rows.len(), 5_001, "0 to 5000 µs");
-    let counted: u64 =
-        rows.iter().map(|row| row.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap()).sum();
-    assert!(counted > 0 && file.contains("# SUMMARY"), "{file}");
-    // The output ends like that of systress, and a layout with commas is in a file of that name.
-    place.write(
-        "csv.cfg",
-        cfg.replace("stats.period 500 ms", "stats.format csv")
-            .replace("400 ms", "50 ms")
-            .as_bytes(),
-    );
-    let ran = text(&place.punctual(&["run", "csv.cfg", "-o", "second"]));
-    let closing = "\n\nStatistics for timer_thread00 in 'timer_thread00.csv'\nTotal elapsed time: ";
-    assert!(ran.contains(closing) && ran.contains("      L_min      L_max      L_cur"), "{ran}");
-    assert!(
-        std::fs::read_to_string(place.path().join("timer_thread00.csv")).unwrap().starts_with("0,")
-    );
-    // After conversion, it means the same.
-    let toml = place.punctual(&["convert", "stress.cfg"]);
-    place.write("stress.toml", &toml.stdout);
-    let plans = ["stress.cfg", "stress.toml"]
-        .map(|name| text(&place.punctual(&["run", "--plan", "-o", "x", name])));
-    assert_eq!(plans[0], plans[1]);
-}
-
 /// The parent of a process.
 fn parent(pid: i32) -> Option<u32> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
     status.lines().find_map(|line| line.strip_prefix("PPid:"))?.trim().parse().ok()
-}
-
-#[test]
-fn the_live_view_sends_no_queries_and_erases_itself() {
-    if !has_program("script", "bsdutils") {
-        return;
-    }
-    let place = Place::with(&experiment("duration = \"2s\"", "[experiment]\nrefresh = \"100ms\""));
-    let line = format!(
-        "stty rows 24 cols 80; exec {} run experiment.toml --output bundle 2>&1",
-        env!("CARGO_BIN_EXE_punctual")
-    );
-    // A terminal that never answers.
-    let mut command = std::process::Command::new("script");
-    command
-        .args(["-qec", &line, "/dev/null"])
-        .current_dir(place.path())
-        .env("TERM", "xterm")
-        .env_remove("NO_COLOR");
-    let ran = command.stdin(std::process::Stdio::null()).output().expect("script starts");
-    assert!(ran.status.success(), "{}", text(&ran));
-    let screen = String::from_utf8_lossy(&ran.stdout);
-    assert!(!screen.contains("[6n"), "asks where the cursor is");
-    let (view, after) = screen.rsplit_once("\u{1b}[J").expect("it is erased at the end");
-    assert!(
-        view.contains("timer/cpu0") && view.contains(" left") && view.contains("100µs"),
-        "{view}"
-    );
-    assert!(after.contains("bundle") && !after.contains(" left"), "{after}");
-}
-
-#[test]
-fn the_demo_runs_without_other_programs() {
-    let place = Place::with("");
-    let report = std::fs::File::create(place.path().join("told")).unwrap();
-    let mut command = punctual();
-    command
-        .arg("demo")
-        .current_dir(place.path())
-        .env("PATH", "/nowhere")
-        .stdin(std::process::Stdio::null());
-    let mut demo = command
-        .stdout(std::process::Stdio::piped())
-        .stderr(report)
-        .spawn()
-        .expect("punctual starts");
-    let report = || std::fs::read_to_string(place.path().join("told")).unwrap_or_default();
-    eventually("the loaded phase", || report().contains("[loaded] "));
-    kill(demo.id(), "INT");
-    let mut shown = String::new();
-    std::io::Read::read_to_string(&mut demo.stdout.take().unwrap(), &mut shown).unwrap();
-    assert!(
-        demo.wait().unwrap().code().is_some_and(|code| code != 1 && code != 2),
-        "{}{shown}",
-        report()
-    );
-    assert!(report().contains("stress-ng is not installed"), "{}", report());
-    assert!(shown.contains("\npage    punctual-demo-"), "{shown}");
-    let files = std::fs::read_dir(place.path()).unwrap().map(|entry| entry.unwrap().path());
-    let page = files
-        .into_iter()
-        .find(|path| path.extension().is_some_and(|end| end == "html"))
-        .expect("a page");
-    assert!(
-        std::fs::read_to_string(&page).unwrap().contains("demo-load compute"),
-        "the loads stand in the page"
-    );
-    assert!(page.with_extension("").join("bundle.json").exists());
 }
 
 #[test]

@@ -4,7 +4,7 @@ use crate::common::{self, Place, eventually, kill, processes_with, text};
 use crate::ssh_support::Sshd;
 use std::collections::BTreeSet;
 use std::fs;
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt, chown};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
@@ -190,26 +190,6 @@ fn parent(pid: i32) -> Option<u32> {
 }
 
 #[test]
-fn an_interrupt_ends_the_remote_run_cleanly() {
-    let Some(sshd) = Sshd::start("Ctrl-C") else { return };
-    let load = "[[load]]\nname = \"sleeper\"\ncommand = \"sh -c 'echo it was here; while :; do \
-                sleep 0.02; done; : 12345.678'\"\nstdout = \"said.txt\"\n";
-    let mut running = sshd.spawn(&format!("{}{load}", lasting("10min")), &[]);
-    sshd.measures();
-    kill(running.id(), "INT");
-    assert_eq!(running.wait().unwrap().code(), Some(0), "{}", sshd.said());
-    assert!(count(sshd.place()) > 0);
-    assert!(
-        sshd.place().summary()["ending"].to_string().contains("nterrupted"),
-        "{}",
-        sshd.place().summary()["ending"]
-    );
-    sshd.assert_clean();
-    assert!(processes_with("12345.678").is_empty());
-    assert_eq!(fs::read_to_string(sshd.bundle().join("files/said.txt")).unwrap(), "it was here\n");
-}
-
-#[test]
 fn a_remote_run_can_be_resumed_after_its_client_was_killed() {
     let Some(sshd) = Sshd::start("kill -9 of the owner") else { return };
     let mut running = sshd.spawn(&lasting("4s"), &[]);
@@ -227,87 +207,6 @@ fn a_remote_run_can_be_resumed_after_its_client_was_killed() {
     assert_code(&fetched, 0);
     assert!(count(sshd.place()) > 3000);
     assert!(list().contains("no runs"), "{}", list());
-    sshd.assert_clean();
-}
-
-#[test]
-fn a_client_ends_if_its_remote_run_was_removed() {
-    let Some(sshd) = Sshd::start("a run that is gone") else { return };
-    let mut running = sshd.spawn(&lasting("10min"), &[]);
-    sshd.measures();
-    assert_code(&sshd.place().punctual(&["ssh", "clean", &sshd.address(), &sshd.id()]), 0);
-    // The client has seen the end, or that the run is gone.
-    assert!(running.wait().unwrap().code().is_some_and(|code| code < 2), "{}", sshd.said());
-    sshd.assert_clean();
-}
-
-#[test]
-fn an_abandoned_remote_run_removes_itself() {
-    let Some(sshd) = Sshd::start("an abandoned run") else { return };
-    let mut running = sshd.spawn(&lasting("10min"), &["--keep-for", "2s"]);
-    sshd.measures();
-    running.kill().unwrap();
-    running.wait().unwrap();
-    assert!(!sshd.is_clean());
-    sshd.assert_clean();
-}
-
-#[test]
-fn a_running_remote_run_can_be_removed() {
-    let Some(sshd) = Sshd::start("punctual ssh clean") else { return };
-    let mut running = sshd.spawn(&lasting("10min"), &[]);
-    sshd.measures();
-    running.kill().unwrap();
-    running.wait().unwrap();
-    // Directories of others are not entered, and a half-sent one is.
-    let stranger = sshd.tmp().join("punctual-ssh-$(touch started)");
-    fs::create_dir(&stranger).unwrap();
-    private_directory(&sshd.tmp().join("punctual-ssh-half"));
-    let listed = text(&sshd.place().punctual(&["ssh", "list", &sshd.address()]));
-    assert!(listed.contains("half  ?  incomplete") && !listed.contains("touch"), "{listed}");
-    assert_code(&sshd.place().punctual(&["ssh", "clean", &sshd.address(), "nobody"]), 2);
-    let cleaned = sshd.place().punctual(&["ssh", "clean", &sshd.address(), "--all"]);
-    assert_code(&cleaned, 0);
-    assert_eq!(text(&cleaned).matches("removed").count(), 2, "{}", text(&cleaned));
-    fs::remove_dir(stranger).unwrap();
-    sshd.assert_clean();
-}
-
-fn private_directory(path: &Path) {
-    fs::DirBuilder::new().mode(0o700).create(path).unwrap();
-}
-
-/// As after a restart that emptied the directory: the run is gone, and another user created a
-/// directory of its name, with another program.
-#[test]
-fn what_another_user_put_in_place_of_a_run_is_never_started() {
-    let Some(sshd) = Sshd::start("a directory of another user") else { return };
-    let mut running = sshd.spawn(&lasting("10min"), &[]);
-    sshd.measures();
-    let (id, started) = (sshd.id(), sshd.place().path().join("started"));
-    let run = sshd.tmp().join(format!("punctual-ssh-{id}"));
-    fs::rename(&run, sshd.tmp().join("elsewhere")).unwrap();
-    private_directory(&run);
-    fs::copy(sshd.tmp().join("elsewhere/nonce"), run.join("nonce")).unwrap();
-    let program = format!("#!/bin/sh\necho \"$(id -u) $*\" >>{}\n", started.display());
-    fs::write(run.join("punctual"), program).unwrap();
-    fs::set_permissions(run.join("punctual"), fs::Permissions::from_mode(0o755)).unwrap();
-    let stranger = Some(65_534);
-    [&run.join("nonce"), &run.join("punctual"), &run]
-        .iter()
-        .for_each(|path| chown(path, stranger, stranger).unwrap());
-    sshd.cut();
-    assert_eq!(running.wait().unwrap().code(), Some(1), "{}", sshd.said());
-    assert!(sshd.said().contains("is not the directory that punctual made"), "{}", sshd.said());
-    let listed = sshd.place().punctual(&["ssh", "list", &sshd.address()]);
-    assert!(text(&listed).contains("no runs"), "{}", text(&listed));
-    assert_code(&sshd.place().punctual(&["ssh", "fetch", &sshd.address(), &id, "-o", "b"]), 2);
-    assert_code(&sshd.place().punctual(&["ssh", "clean", &sshd.address(), &id]), 2);
-    assert!(!started.exists(), "{}", fs::read_to_string(started).unwrap());
-    sshd.end_runs();
-    ["elsewhere", &format!("punctual-ssh-{id}")]
-        .iter()
-        .for_each(|name| drop(fs::remove_dir_all(sshd.tmp().join(name))));
     sshd.assert_clean();
 }
 

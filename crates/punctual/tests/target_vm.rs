@@ -6,9 +6,8 @@ use punctual_lab::{Arch, BootKernel};
 use punctual_testing as testing;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Output};
 use std::sync::LazyLock;
-use std::time::{Duration, Instant};
 
 const KERNEL: &str = "6.1-rt";
 
@@ -279,7 +278,6 @@ fn what_cannot_be_is_refused_before_anything_boots() {
 /// Tasks that wait by yielding must let a grace period of RCU end while perf counts are set up,
 /// which PREEMPT_RT needs ktimers for.
 #[test]
-#[ignore = "takes long; ./x test --all"]
 fn a_sleeping_real_time_pair_completes_on_one_cpu_with_preempt_rt() {
     if !can_boot() {
         return;
@@ -313,7 +311,6 @@ fn raspberry_pi() -> Option<String> {
 }
 
 #[test]
-#[ignore = "takes long; ./x test --all"]
 fn a_raspberry_pi_measures_and_repeats() {
     let Some(target) = raspberry_pi() else { return };
     // The shell is Debian's for arm64: this machine's own cannot run there.
@@ -323,47 +320,4 @@ fn a_raspberry_pi_measures_and_repeats() {
     assert_eq!(ran.status.code(), Some(0), "{}", text(&ran));
     assert!(text(&ran).contains(", the same in all 2 repeats"), "{}", text(&ran));
     assert_eq!(summary(&place, "bundle")["phases"][0]["series"][0]["count"], 100);
-}
-
-#[test]
-#[ignore = "takes long; ./x test --all"]
-fn an_interrupted_raspberry_pi_returns_its_samples() {
-    let Some(target) = raspberry_pi() else { return };
-    let place =
-        Place::with("[[measure]]\nkind = \"timer\"\nperiod = \"10ms\"\nduration = \"100h\"\n");
-    // On a busy machine the command there may not have started yet, and is killed by the signal:
-    // then it gets more time.
-    for timeout in [2, 8, 32, 128] {
-        let _ = std::fs::remove_dir_all(place.bundle());
-        let (status, summary) = interrupted(&place, &target, Duration::from_secs(timeout));
-        if !summary["ending"].to_string().contains("killed by signal 2") {
-            assert_eq!(status, Some(0), "{summary}");
-            assert!(summary["ending"].to_string().contains("nterrupted"), "{summary}");
-            assert!(summary["phases"][0]["series"][0]["count"].as_u64() > Some(0), "{summary}");
-            return;
-        }
-    }
-    panic!("it never measured");
-}
-
-/// A run interrupted this long after its machine reached its job: the exit code and the summary.
-fn interrupted(place: &Place, target: &str, timeout: Duration) -> (Option<i32>, Value) {
-    let said = place.path().join("said");
-    let mut command = common::punctual();
-    command.args(["run", "experiment.toml", target, "--output=bundle"]).current_dir(place.path());
-    let mut running = command
-        .stderr(std::fs::File::create(&said).unwrap())
-        .stdout(Stdio::null())
-        .spawn()
-        .unwrap();
-    let described = || std::fs::read_to_string(&said).unwrap();
-    let until = Instant::now() + common::HANG;
-    while !described().contains("virtual machine: running") {
-        assert!(Instant::now() < until && running.try_wait().unwrap().is_none(), "{}", described());
-        std::thread::sleep(Duration::from_millis(50));
-    }
-    std::thread::sleep(timeout);
-    common::kill(running.id(), "INT");
-    let status = running.wait().unwrap().code();
-    (status, place.summary())
 }

@@ -50,43 +50,6 @@ fn a_timer_is_followed_from_its_expiry_to_its_thread() {
 }
 
 #[test]
-fn a_cpu_interrupts_itself() {
-    let test = "a_cpu_interrupts_itself";
-    if !is_root(test) {
-        return;
-    }
-    let place = Place::with("");
-    for policy in ["fifo", "other"] {
-        let arguments = ["-s", "source=self-ipi", "--policy", policy, "--output", policy];
-        let (output, hidden) = with_hidden(|| tried(&place, &arguments));
-        if output.status.code() == Some(2) {
-            println!("SKIPPED: {test} lacks BPF: {}", text(&output));
-            return;
-        }
-        whole_and_counted_but(&read(&output), &["/to-handler", "/handler-to-thread"], 300, hidden);
-    }
-}
-
-#[test]
-fn a_cpu_interrupts_another_one() {
-    let test = "a_cpu_interrupts_another_one";
-    if std::thread::available_parallelism().map_or(1, usize::from) < 2 {
-        println!("SKIPPED: {test} lacks a second CPU");
-        return;
-    }
-    let place = Place::with("");
-    let (output, hidden) = with_hidden(|| tried(&place, &["-s", "source=membarrier"]));
-    if output.status.code() == Some(2) {
-        println!("SKIPPED: {test} lacks membarrier(2): {}", text(&output));
-        return;
-    }
-    let summary = read(&output);
-    if stamped(&summary) {
-        whole_and_counted_but(&summary, &["/to-handler", "/handler-to-thread"], 300, hidden);
-    }
-}
-
-#[test]
 fn without_the_right_to_stamp_the_whole_is_measured_and_the_rest_is_said() {
     let test = "without_the_right_to_stamp_the_whole_is_measured_and_the_rest_is_said";
     if !is_root(test) || !has_program("setpriv", "util-linux") {

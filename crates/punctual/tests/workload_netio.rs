@@ -1,7 +1,7 @@
 //! `punctual measure netio`: its claims match the kernel's counters, nothing is left behind, and
 //! obstacles are reported with their cause.
 
-use crate::common::measured::{agrees, counts, endless, figure, notes, refused};
+use crate::common::measured::{agrees, counts, figure, notes, refused};
 use crate::common::{self, Place, is_root};
 use serde_json::Value;
 use std::net::{TcpListener, UdpSocket};
@@ -147,52 +147,6 @@ fn a_named_interface_leads_to_a_server_that_another_program_is() {
     let _ = server.wait();
 }
 
-#[test]
-fn the_writer_thread_accounts_for_every_record() {
-    let (place, directory) = (Place::with(""), directory());
-    for what in ["-s writing=buffered", "-s writing=forced", "-s writing=forced -s forcing=fsync"] {
-        let summary = measured(&place, directory.path(), what);
-        let counted = counts(&summary);
-        assert_eq!(counted[0], ("netio/whole".to_owned(), 47), "{what}");
-        let figure = |name| figure(&summary, name).map(|value| value as u64);
-        // On a very slow machine the writer may have missed some.
-        let (unwritten, dropped) = (figure("unwritten-records"), figure("dropped-records"));
-        let written =
-            counted.last().filter(|(name, _)| name == "netio/safe-write").map(|(_, count)| *count);
-        let all = written
-            .zip(unwritten)
-            .zip(dropped)
-            .map(|((written, unwritten), dropped)| written * 10 + unwritten + dropped);
-        assert_eq!(all, Some(47), "{what}: {}", notes(&summary));
-        agrees(&summary, what);
-        assert!(is_empty(directory.path()), "{what} left something");
-    }
-}
-
-#[test]
-#[ignore = "a score: it is a share or a time, which no busy machine guarantees; ./x test --all"]
-fn forced_writes_are_slower_than_buffered_ones() {
-    let (place, directory) = (Place::with(""), directory());
-    let median = |writing: &str| {
-        let summary = measured(&place, directory.path(), &format!("-s {writing} -s batch=2"));
-        let memory = summary["findings"].to_string().contains("storage-in-memory");
-        let series = summary["phases"][0]["series"].as_array().and_then(|all| all.last().cloned());
-        (!memory).then(|| series.and_then(|one| one["median"].as_i64())).flatten()
-    };
-    let (mut buffered, mut forced) = (Vec::new(), Vec::new());
-    for _ in 0..3 {
-        let Some(slow) = median("writing=forced") else {
-            return println!("SKIPPED: lacks a disk: /var/tmp is memory");
-        };
-        forced.push(slow);
-        buffered.extend(median("writing=buffered"));
-    }
-    buffered.sort_unstable();
-    forced.sort_unstable();
-    // The median of three alternating rounds.
-    assert!(forced[1] > buffered[1], "forced {forced:?}, buffered {buffered:?}");
-}
-
 fn refused_with(place: &Place, settings: &str) -> String {
     refused(place, &format!("netio --policy other --count 5 {settings}"))
 }
@@ -247,19 +201,4 @@ fn a_full_or_read_only_directory_is_refused() {
     assert!(remounted.is_ok_and(|status| status.success()), "remounting");
     assert!(full.contains("No space left"), "{full}");
     assert!(read_only.contains("Read-only"), "{read_only}");
-}
-
-#[test]
-fn nothing_stays_behind_after_kill_9() {
-    let (place, directory) = (Place::with(""), directory());
-    for writing in ["writing=direct", "writing=forced"] {
-        let setting = format!("-s {writing} -s directory={}", directory.path().display());
-        let mut child = endless(&place, &format!("netio --policy other {setting}"), writing);
-        assert!(is_empty(directory.path()), "the file has a name while it is written");
-        common::kill(child.id(), "KILL");
-        child.wait().expect("its end");
-        assert!(is_empty(directory.path()));
-        let word = directory.path().to_string_lossy().into_owned();
-        common::eventually("the end of every process", || common::processes_with(&word).is_empty());
-    }
 }

@@ -48,16 +48,6 @@ fn the_times_by_cause_add_up_to_the_gaps() {
 }
 
 #[test]
-fn without_attribution_gaps_have_no_cause() {
-    let place = Place::with("");
-    let settings = "-s attribute=false -s threshold=2us";
-    let line = format!("spin --policy other --duration 1s --cpus 0 {settings}");
-    let summary = measured(&place, &line);
-    assert!(causes(&summary).iter().all(|row| row[1] == "not attributed"));
-    assert!(summary["phases"][0]["series"][0]["min"].as_i64().unwrap() >= 2_000);
-}
-
-#[test]
 fn real_time_spinning_on_every_cpu_is_refused() {
     let place = Place::with("");
     let refused = place.punctual(&["measure", "spin", "--quiet", "--cpus", "all"]);

@@ -4,11 +4,6 @@ use crate::common::measured::{self, endless, measured, notes, rows};
 use crate::common::{self, Place, text};
 use serde_json::Value;
 
-fn median(summary: &Value, series: usize) -> i64 {
-    let median = &summary["phases"][0]["series"][series]["median"];
-    median.as_i64().unwrap_or_else(|| panic!("{summary}"))
-}
-
 /// With real-time scheduling the validation of the whole run by the kernel's counters agrees.
 fn agrees(summary: &Value, what: &str) {
     let validations = notes(summary)["validations"].as_array().unwrap();
@@ -55,142 +50,6 @@ fn every_mechanism_switches_as_often_as_it_says() {
     }
 }
 
-#[test]
-fn rings_of_any_size_and_distance_are_measured() {
-    let place = Place::with("");
-    for (ring, distance, tasks) in [
-        ("3", "same-cpu", "processes"),
-        ("200", "same-cpu", "threads"),
-        ("2", "other-cpu", "threads"),
-        ("4", "other-cpu", "processes"),
-    ] {
-        if distance == "other-cpu"
-            && std::thread::available_parallelism().map_or(1, usize::from) < 2
-        {
-            println!("SKIPPED: a distance lacks a second CPU");
-            continue;
-        }
-        let what = format!("-s ring={ring} -s distance={distance} -s tasks={tasks}");
-        // A count that is not a multiple of the ring.
-        let line = format!("switch -s mechanism=futex --count 1001 {what}");
-        let summary = measured(&place, &line);
-        assert_eq!(summary["phases"][0]["series"][0]["count"], 1_001, "{what}");
-        if distance == "same-cpu" {
-            agrees(&summary, &what);
-        }
-    }
-}
-
-#[test]
-#[ignore = "a score: it is a share or a time, which no busy machine guarantees; ./x test --all"]
-fn a_switch_costs_more_past_the_caches() {
-    let place = Place::with("");
-    let mut seen = Vec::new();
-    // Another user of a shared machine can hide it once, not three times.
-    for _ in 0..3 {
-        let sets = "-s \"working_set=['0B', '256KiB', '16MiB']\"";
-        let summary = measured(&place, &format!("switch --count 200 {sets}"));
-        assert_eq!(rows(&summary, "working-sets").len(), 3);
-        let (without, with) = (median(&summary, 0), median(&summary, 2));
-        if with > without {
-            return;
-        }
-        seen.push((without, with));
-    }
-    panic!("without a working set and with 16 MiB, ns: {seen:?}");
-}
-
-/// The lower quartile, the upper one, and the time of a walk alone, from an independent program;
-/// `None` if it cannot be built.
-fn independent(place: &Place, bytes: u64) -> Option<[f64; 3]> {
-    let program = place.path().join("working_set");
-    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../../bench/c/working_set.c");
-    let mut compiler = std::process::Command::new("cc");
-    if !compiler
-        .args(["-O2", "-pthread", "-o"])
-        .arg(&program)
-        .arg(source)
-        .status()
-        .is_ok_and(|s| s.success())
-    {
-        println!("SKIPPED: the independent figure lacks a C compiler (Debian package gcc)");
-        return None;
-    }
-    let online =
-        std::fs::read_to_string("/sys/devices/system/cpu/online").expect("which CPUs there are");
-    let cpu = online.trim().rsplit([',', '-']).next().expect("a CPU").to_owned();
-    let mut command = std::process::Command::new(&program);
-    let output =
-        command.args([&bytes.to_string(), &cpu, "20", "other"]).output().expect("the program runs");
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let figures: Vec<f64> =
-        text.split_ascii_whitespace().map(|word| word.parse().expect("a figure")).collect();
-    Some([figures[3], figures[4], figures[1]])
-}
-
-#[test]
-#[ignore = "a score: it is a share or a time, which no busy machine guarantees; ./x test --all"]
-fn the_indirect_switch_cost_is_near_that_of_an_independent_program() {
-    let place = Place::with("");
-    for (set, bytes) in [("256KiB", 256 << 10), ("1MiB", 1 << 20), ("4MiB", 4 << 20)] {
-        let mut seen = Vec::new();
-        // Other users of the machine and its caches may hide or cause a difference in either
-        // program; not in one of them each time.
-        for _ in 0..8 {
-            let Some([low, high, walk]) = independent(&place, bytes) else { return };
-            let line = format!("switch -s 'working_set=[\"{set}\"]' --count 600");
-            let summary = measured(&place, &line);
-            let row = &rows(&summary, "working-sets")[0];
-            let number = |column: usize| row[column].as_f64();
-            assert!(number(2).unwrap() >= 30.0, "pairs are taken in between the switches: {row}");
-            let (after, alone) = (number(3).unwrap(), number(4).unwrap());
-            let (least, most) = (number(6).unwrap(), number(7).unwrap());
-            assert!(least <= most, "{row}");
-            let plausible = match number(5) {
-                Some(indirect) => {
-                    assert!(
-                        0.0 < least && least <= indirect && indirect <= most,
-                        "a cost is above 0: {row}"
-                    );
-                    assert_eq!(number(8), Some(number(1).unwrap() + indirect), "{row}");
-                    indirect <= after && indirect <= 3.0 * high.max(0.0) + alone / 2.0
-                }
-                None => {
-                    assert_eq!(row[5], "not resolved");
-                    assert!(row[8].is_null(), "no sum with what is not resolved: {row}");
-                    low <= walk / 2.0
-                }
-            };
-            if plausible {
-                seen.clear();
-                break;
-            }
-            seen.push(format!("{row}; the independent program: {low} to {high}, a walk {walk}"));
-        }
-        assert!(seen.is_empty(), "{set}: {seen:#?}");
-    }
-}
-
-#[test]
-#[ignore = "a score: it is a share or a time, which no busy machine guarantees; ./x test --all"]
-fn a_process_switch_is_not_cheaper_than_a_thread_switch() {
-    let place = Place::with("");
-    // The best of each: disturbances only add time. A run keeps the cache mapping of its memory: on
-    // a shared machine three of each are sometimes too few.
-    let mut best = [i64::MAX; 2];
-    for attempt in 0..12 {
-        for (best, tasks) in best.iter_mut().zip(["threads", "processes"]) {
-            let line = format!("switch --count 10000 -s mechanism=futex -s tasks={tasks}");
-            let summary = measured(&place, &line);
-            *best = median(&summary, 0).min(*best);
-        }
-        if attempt >= 2 && best[1] * 10 >= best[0] * 9 {
-            return;
-        }
-    }
-    panic!("threads {} ns, processes {} ns", best[0], best[1]);
-}
-
 /// A ring of processes that measures for an hour, and one of its processes.
 fn ring(place: &Place) -> (std::process::Child, u32) {
     let child = endless(place, "switch -s tasks=processes", "bundle");
@@ -209,16 +68,6 @@ fn ring(place: &Place) -> (std::process::Child, u32) {
     };
     let member = find().expect("a process of the ring");
     (child, member)
-}
-
-#[test]
-fn a_killed_process_of_the_ring_fails_the_run() {
-    let place = Place::with("");
-    let (child, member) = ring(&place);
-    common::kill(member, "KILL");
-    let output = child.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(1), "{}", text(&output));
-    assert!(text(&output).contains("process of the ring has ended"), "{}", text(&output));
 }
 
 #[test]

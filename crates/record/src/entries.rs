@@ -292,37 +292,3 @@ fn one(key: OwnKey, own: Own) -> OwnCount {
     };
     OwnCount { cpu: key.cpu, tid: key.tid, name: TaskComm(own.comm), what, count: own.count }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use punctual_core::entry::{OwnEntry, Served};
-    use punctual_sys::attributes;
-
-    #[test]
-    #[ignore = "measures this machine; ./x test --all"]
-    fn the_originator_of_a_wake_up_from_sleep_is_the_sleeper() {
-        let cpu = attributes::current_cpu() as usize;
-        attributes::set_affinity(0, &CpuSet::single(cpu)).unwrap();
-        let tid = attributes::tid() as u32;
-        let mut recorder = match EntryRecorder::start(&CpuSet::single(cpu)) {
-            Ok(recorder) => recorder,
-            Err(why) => return println!("SKIPPED: entries cannot be recorded here: {why}"),
-        };
-        (0..20).for_each(|_| std::thread::sleep(std::time::Duration::from_millis(2)));
-        let mut entries = Vec::new();
-        recorder.drain(&mut |entry| entries.push(entry));
-        let by_me = |entry: &&Entry| entry.originator.is_some_and(|by| by.tid == tid);
-        let mine: Vec<&Entry> = entries.iter().filter(by_me).collect();
-        let runs = mine.iter().filter(|entry| matches!(entry.served, Served::Task { .. }));
-        assert!(runs.count() >= 10, "{entries:#?}");
-        let timer = |entry: &&&Entry| entry.served == Served::Vector(Vector::LocalTimer);
-        assert!(mine.iter().filter(timer).count() >= 10, "{entries:#?}");
-        let own = recorder.own();
-        let slept = own.iter().filter(|one| one.tid == tid);
-        let calls = |one: &&OwnCount| matches!(one.what, OwnEntry::SystemCall(Some(_)));
-        assert!(slept.filter(calls).map(|one| one.count).sum::<u64>() >= 20, "{own:?}");
-        let (ns, runs) = recorder.cost().expect("it is counted");
-        println!("{} entries, {runs} runs of {} ns", entries.len(), ns / runs.max(1));
-    }
-}

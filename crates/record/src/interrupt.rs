@@ -294,8 +294,6 @@ const CPU: usize = 52;
 mod tests {
     use super::*;
     use crate::wire::layout::Interrupt;
-    use punctual_sys::descriptor::poll_readable;
-    use punctual_sys::{attributes, clock};
 
     #[test]
     fn the_board_lies_as_the_header_says() {
@@ -315,62 +313,5 @@ mod tests {
         for (offset, value) in offsets.into_iter().zip(1..) {
             assert_eq!(bytes[offset], value);
         }
-    }
-
-    fn stamps(awaited: AwaitedInterrupt) -> Option<InterruptStamps> {
-        match InterruptStamps::start(awaited, None) {
-            Ok(stamps) => Some(stamps),
-            Err(why) => {
-                println!("SKIPPED: interrupts are not stamped here: {why}");
-                None
-            }
-        }
-    }
-
-    fn now() -> i64 {
-        clock::monotonic().0
-    }
-
-    #[test]
-    #[ignore = "measures this machine; ./x test --all"]
-    fn a_self_ipi_wakes_the_waiter_and_is_timestamped() {
-        let Some(stamps) = stamps(AwaitedInterrupt::IrqWork) else { return };
-        for _ in 0..20 {
-            stamps.arm(0);
-            let before = now();
-            stamps.raise().unwrap();
-            let rings = |millis| poll_readable([stamps.doorbell().unwrap()], millis).unwrap();
-            assert_eq!(rings(10_000), [true]);
-            let (stamped, raised) = (stamps.take(), stamps.raised());
-            stamps.clear();
-            let handler = stamped.handler.unwrap().0;
-            assert!(
-                before <= raised && raised <= handler && handler <= now(),
-                "{before} {raised} {handler}"
-            );
-            assert_eq!(rings(0), [false], "it is readable no more");
-        }
-        assert!(stamps.entries() >= 20);
-        assert!(stamps.cost().unwrap() > Nanos::ZERO);
-    }
-
-    #[test]
-    #[ignore = "measures this machine; ./x test --all"]
-    fn only_timers_of_the_armed_thread_are_timestamped() {
-        let Some(stamps) = stamps(AwaitedInterrupt::Timer { irq: None }) else { return };
-        let tid = attributes::tid();
-        for whose in [tid, tid + 1] {
-            stamps.wait_as(whose);
-            let due = now() + 2_000_000;
-            stamps.arm(due);
-            clock::sleep_until(libc::CLOCK_MONOTONIC, due).unwrap();
-            let expiry = stamps.take().expiry.map(|at| at.0);
-            assert_eq!(
-                expiry.is_some_and(|at| due <= at && at <= now()),
-                whose == tid,
-                "{expiry:?}"
-            );
-        }
-        assert!(stamps.entries() > 0);
     }
 }

@@ -309,4 +309,4 @@ impl OwnProbe {
 }
 
 #[cfg(test)]
-mod tests;
+mod live;

@@ -1,6 +1,5 @@
-//! The error rates of `compare`, over many pairs from sources with known truth. The short mode runs
-//! with the other tests; the long one, with the figures in docs/notes/error-rates.md, is `cargo
-//! test --release -p punctual-analyze --test pure error_rates:: -- --ignored --nocapture`.
+//! The error rates of `compare`, over many pairs from sources with known truth: a short form
+//! of docs/notes/error-rates.md.
 
 use punctual_bundle::comparison::{Difference, SeriesComparison};
 use punctual_stats::Random;
@@ -219,68 +218,6 @@ fn comparisons_find_differences_within_the_stated_false_alarm_rate() {
     assert!(shifted.claimed[0] > 0.8 && shifted.missed[0] <= tolerated(pairs), "{shifted:?}");
 }
 
-#[test]
-#[ignore = "takes minutes: the figures of docs/notes/error-rates.md"]
-fn error_rates_of_a_thousand_pairs() {
-    let (n, pairs) = (120_000, 1_000);
-    let sources =
-        [Source::Independent, Source::Bursty, Source::Coarse, Source::Runs, Source::Histogram];
-    for source in sources {
-        let n = if source == Source::Runs { n / 3 } else { n };
-        let changes = [Change::Nothing, Change::Shift, Change::Tail];
-        let powerful = [Source::Bursty, Source::Coarse, Source::Runs].contains(&source);
-        for change in changes.into_iter().take(if powerful { 3 } else { 1 }) {
-            let rates = rates(source, change, n, pairs);
-            print(source, change, &rates);
-            // The cost of treating dependent samples as independent is measured, not promised.
-            let promised = source != Source::Histogram;
-            let kept = rates.missed.iter().all(|missed| *missed <= tolerated(pairs));
-            assert!(kept || !promised, "{source:?} {change:?}: {rates:?}");
-            assert!(
-                change != Change::Nothing || !promised || rates.any <= tolerated(pairs),
-                "{source:?}: {rates:?}"
-            );
-        }
-    }
-}
-
-/// The tables of docs/notes/error-rates.md on lasting changes, from 5,000 histories each.
-#[test]
-#[ignore = "a score: a table of minutes of simulated histories; ./x test --all"]
-fn changes_of_baselines_that_stay() {
-    use punctual_stats::baseline::{SimulatedNoise, follow, quiet};
-    let recorded = include_str!("../../../fixtures/baselines/runs.tsv");
-    let recorded = |stretch| SimulatedNoise::recorded(recorded, stretch).expect("figures of runs");
-    let histories = std::env::var("HISTORIES").ok().and_then(|n| n.parse().ok()).unwrap_or(5_000);
-    for (noise, words) in
-        [(SimulatedNoise::Normal, "normal"), (recorded(1), "recorded, in any order")]
-    {
-        for (factor, runs) in
-            [1.3, 3.0, 50.0].into_iter().flat_map(|of| [12, 20, 50, 100].map(|runs| (of, runs)))
-        {
-            let all = follow(&noise, runs, factor, histories, 100, 11);
-            let median = |runs: &[usize]| runs.get(runs.len() / 2).copied().unwrap_or(0);
-            println!(
-                "| {words} | ×{factor} | {runs} | {} of {histories} | {} of {} ({:.2} %) | {} | {} \
-                 | {} |",
-                all.found,
-                all.stayed,
-                all.found,
-                100.0 * all.stayed as f64 / all.found.max(1) as f64,
-                median(&all.delays),
-                all.returns.len(),
-                median(&all.returns),
-            );
-            assert!(all.stayed * 100 >= all.found * 99, "{words} ×{factor} after {runs}: {all:?}");
-        }
-        let quiet = quiet(&noise, histories / 10, 100, 7);
-        let share = |part: usize| 100.0 * part as f64 / quiet.judged as f64;
-        let (onsets, red) = (share(quiet.onsets), share(quiet.red));
-        println!("{words}: {quiet:?}: onsets {onsets:.2} %, red {red:.2} %");
-        assert!(onsets <= 0.9, "{quiet:?}");
-    }
-}
-
 /// The stated and the true rates of false alarms and of detection, of many histories each.
 fn bounds_of(
     histories: usize,
@@ -321,26 +258,5 @@ fn proposed_bounds_hold_their_rates() {
         assert!(is_modelled || found.alarms <= stated * 1.25, "{at}");
         assert!(is_modelled || found.alarms >= stated * 0.5, "{at}");
         assert!(found.noticed >= found.stated_noticed - 0.05, "{at}");
-    });
-}
-
-/// The table of docs/notes/error-rates.md on proposed bounds, from 5,000 histories each.
-#[test]
-#[ignore = "a score: a table of simulated histories; ./x test --all"]
-fn table_of_proposed_bounds() {
-    let histories = 5_000;
-    bounds_of(histories, |words, runs, rate, found| {
-        let percent = |share: f64| format!("{:.2} %", 100.0 * share);
-        println!(
-            "| {words} | {runs} | {} | {} | {} | {} | {} | {} |",
-            rate.map_or("rarest".to_owned(), |rate| format!("1 in {}", 1.0 / rate)),
-            found.bounds,
-            percent(found.stated_alarms),
-            percent(found.alarms),
-            percent(found.stated_noticed),
-            percent(found.noticed),
-        );
-        let is_modelled = rate.is_some_and(|rate| rate < 0.01);
-        assert!(found.bounds == histories || is_modelled, "{words}: {found:?}");
     });
 }

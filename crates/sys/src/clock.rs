@@ -47,7 +47,7 @@ mod calls {
             left: *mut timespec,
         ) -> c_int;
         #[link_name = "__timer_settime64"]
-        pub unsafe fn timer_settime(
+        pub(crate) unsafe fn timer_settime(
             timer: timer_t,
             flags: c_int,
             times: *const itimerspec,

@@ -17,20 +17,6 @@ fn injected_causes_are_named_in_a_guest() {
     score("run", &of_run);
 }
 
-/// `./x test` asserts the same for unmodified programs: attach_causes.rs.
-#[test]
-#[ignore = "takes long; ./x test --all"]
-fn injected_causes_are_named_for_an_attached_program() {
-    score("attach", &["higher-priority-3ms"]);
-}
-
-/// The recording of `punctual recipe`'s command; this one needs no other tool.
-#[test]
-#[ignore = "takes long; ./x test --all"]
-fn injected_causes_are_named_from_a_recording_by_recipe() {
-    score("tracefs", &["higher-priority-3ms"]);
-}
-
 fn score(through: &str, cases: &[&str]) {
     let own = Path::new(env!("CARGO_BIN_EXE_punctual-truth"));
     // The program under test is built beside it.

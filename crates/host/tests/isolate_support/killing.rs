@@ -1,5 +1,7 @@
 //! A process that is killed at its k-th change, to the kernel or to the journal.
 
+#![allow(dead_code)] // each test program uses its share
+
 use punctual_core::CpuSet;
 use punctual_host::files::{FileError, Files};
 use punctual_host::journal::{JournalLock, Store};

@@ -56,7 +56,7 @@ pub enum Pacing {
 
 impl Pacing {
     /// The time for which samples follow one another before a rest.
-    pub const BURST: Nanos = Nanos::from_millis(10);
+    pub(crate) const BURST: Nanos = Nanos::from_millis(10);
 }
 
 /// The start and the end conditions of a loop.

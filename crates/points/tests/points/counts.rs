@@ -1,7 +1,7 @@
 //! Every point is read or counted.
 
-use crate::roles::witness;
-use crate::support::{
+use crate::points::roles::witness;
+use crate::points::support::{
     Language, Running, amount, collect, files, in_each_language, passed, private, program,
 };
 use punctual_core::event::EventKind;

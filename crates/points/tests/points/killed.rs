@@ -1,7 +1,7 @@
 //! The record outlives its writer.
 
-use crate::roles::witness;
-use crate::support::{
+use crate::points::roles::witness;
+use crate::points::support::{
     Language, Running, amount, collect, files, harvest, in_each_language, passed, private, program,
 };
 use punctual_points::{Collector, Options};
@@ -83,7 +83,7 @@ fn after_a_kill_at_any_instant_every_completed_point_is_there_and_no_torn_one(la
         let mode = ["flight", "stream", "collected"][(round % 3) as usize];
         let collector = (mode == "collected")
             .then(|| Collector::start(Options::record().in_directory(directory.path())).unwrap());
-        let mut kept = crate::support::Kept::default();
+        let mut kept = crate::points::support::Kept::default();
         let (report, collected) = match collector {
             Some(mut collector) => {
                 let report = count_and_kill(language, directory.path(), "", round, || {
@@ -197,7 +197,7 @@ fn a_running_flight_recorder_is_read_and_goes_on(language: Language) {
     }
     // A collector temporarily turns it into a stream.
     let mut collector = Collector::start(Options::record().in_directory(directory.path())).unwrap();
-    let mut kept = crate::support::Kept::default();
+    let mut kept = crate::points::support::Kept::default();
     let begun = counted(report.path());
     // On a busy machine the program may not run for a while.
     for round in 0.. {

@@ -1,7 +1,7 @@
 //! Threads and processes that come and go.
 
-use crate::roles::witness;
-use crate::support::{
+use crate::points::roles::witness;
+use crate::points::support::{
     Kept, Language, Running, collect, files, harvest, in_each_language, passed, private, program,
 };
 use punctual_core::event::{EventKind, PointKind};

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 #[test]
-#[ignore = "a part that other tests have a program play"]
+#[ignore = "a part of another test"]
 fn play() {
     match std::env::var("POINTS_ROLE").unwrap_or_default().as_str() {
         "threads" => threads(setting("THREADS"), setting("POINTS")),

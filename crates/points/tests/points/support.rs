@@ -27,16 +27,16 @@ macro_rules! in_each_language {
         mod in_rust {
             $(#[test]
             fn $test() {
-                super::$test(crate::support::Language::Rust);
+                super::$test(crate::points::support::Language::Rust);
             })+
         }
         mod in_c {
             $(#[test]
             fn $test() {
-                if crate::support::c_roles().is_none() {
+                if crate::points::support::c_roles().is_none() {
                     return println!("SKIPPED: a program in C with points lacks a C compiler (cc)");
                 }
-                super::$test(crate::support::Language::C);
+                super::$test(crate::points::support::Language::C);
             })+
         }
     };
@@ -75,7 +75,8 @@ pub fn program(
         Language::C => Command::new(c_roles().expect("a C compiler")),
     };
     if language == Language::Rust {
-        let only = ["--exact", "roles::play", "--ignored", "--nocapture", "--test-threads=1"];
+        let only =
+            ["--exact", "points::roles::play", "--ignored", "--nocapture", "--test-threads=1"];
         command.args(only);
     }
     command

@@ -1,5 +1,7 @@
 //! The JSON of `punctual attach --cpus` about a CPU.
 
+#![allow(dead_code)] // each test file uses its share
+
 use serde_json::Value;
 
 /// The measure of the CPU.

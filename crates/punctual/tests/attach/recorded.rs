@@ -21,7 +21,7 @@ fn cycles_found_in_a_recording_match_those_of_attach() {
             &[
                 &["trace", "--quiet", "--output", &recording, "--events", EVENTS, "--"][..],
                 &[env!("CARGO_BIN_EXE_punctual"), "attach", "--quiet", "--output", &attached, "--"],
-                &[&format!("./{NAME}"), mode, CYCLES, "0"],
+                &[&format!("./{NAME}"), mode, CYCLES],
             ]
             .concat(),
         );

@@ -103,13 +103,11 @@ fn on_an_old_kernel() {
 }
 
 #[test]
-#[ignore = "takes long; ./x test --all"]
 fn on_a_real_time_kernel() {
     causes_are_named_on("debian:6.12-rt", "btf");
 }
 
 #[test]
-#[ignore = "takes long; ./x test --all"]
 fn injected_delays_are_attributed_by_events_on_an_old_kernel() {
     causes_are_named_on("debian:6.1", "tracefs");
 }

@@ -178,7 +178,7 @@ fn texts_of_suites() -> String {
     while let Some(path) = open.pop() {
         if path.is_dir() {
             open.extend(fs::read_dir(path).unwrap().map(|entry| entry.unwrap().path()));
-        } else if path.extension().is_some_and(|end| end == "rs")
+        } else if path.extension().is_some_and(|end| end == "rs" || end == "sh")
             && !path.ends_with("cli/documents.rs")
         {
             texts += &fs::read_to_string(path).unwrap();

@@ -1,25 +1,14 @@
-//! A cause made by a test, with the truth beside the bundle: recorded once on a real kernel
-//! (fixtures/causes, compared exactly), or measured now (`./x test --all`).
+//! A cause made by a program, with the truth beside the bundle: recorded once on a real kernel
+//! (fixtures/causes), compared exactly.
 
 use crate::common::{punctual, text};
-use crate::injected::{Arena, arena, assert_adds_up, assert_right};
-use flate2::Compression;
 use flate2::read::GzDecoder;
-use flate2::write::GzEncoder;
-use punctual_bundle::WindowsReader;
-use punctual_bundle::windows::SavedWindow;
 use punctual_core::MonotonicNs;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
-
-/// A file of at least this size is compressed in a fixture.
-const LARGE: usize = 4096;
-/// The case in docs/, where a reader opens it: its files are as a run writes them.
-const SHOWN: &str = "hog";
 
 /// `fixtures/causes` with its files as a run writes them, unpacked once for each state of them.
 pub fn recorded_cases() -> &'static Path {
@@ -66,33 +55,11 @@ fn unpack(bytes: &[u8], to: &Path) {
     std::io::copy(&mut GzDecoder::new(bytes), &mut file).expect("a compressed file");
 }
 
-/// Compresses the large files of a new fixture.
-fn pack(fixture: &Path) {
-    visit(fixture, &mut |path| {
-        let bytes = fs::read(path).expect("a file");
-        // The directory is read while compressed files come into it.
-        if bytes.len() < LARGE || path.extension().is_some_and(|ending| ending == "gz") {
-            return;
-        }
-        let to = fs::File::create(format!("{}.gz", path.display())).expect("a file");
-        let mut to = GzEncoder::new(to, Compression::best());
-        to.write_all(&bytes).and_then(|()| to.try_finish()).expect("it is compressed");
-        fs::remove_file(path).expect("it is replaced");
-    });
-}
-
-/// The directory in which a live test stores its measurement as fixtures: `fixtures/causes/record`
-/// sets it.
-const RECORD: &str = "PUNCTUAL_RECORD_CAUSES";
-
 /// A bundle and its known facts.
 pub struct Case {
     bundle: PathBuf,
     truth: Value,
-    /// The name of the case, if it is a fixture.
-    recorded: Option<&'static str>,
-    /// A live measurement is removed with the case.
-    _arena: Option<Arena>,
+    name: &'static str,
 }
 
 impl Case {
@@ -101,18 +68,7 @@ impl Case {
         let at = recorded_cases().join(name);
         let truth = fs::read(at.join("truth.json")).unwrap_or_else(|why| panic!("{at:?}: {why}"));
         let truth = serde_json::from_slice(&truth).expect("JSON");
-        Case { bundle: at.join("bundle"), truth, recorded: Some(name), _arena: None }
-    }
-
-    /// Measures it now, with the facts that the injector knows; stored as the fixture of this name
-    /// if requested. `None`: skipped, with a message.
-    pub fn measured(name: &str, measure: impl Fn(&Arena) -> Option<Value>) -> Option<Case> {
-        let arena = arena(name)?;
-        let (truth, bundle) = (measure(&arena)?, arena.place.bundle());
-        if let Some(fixtures) = std::env::var_os(RECORD) {
-            keep(&bundle, &Path::new(&fixtures).join(name), &truth);
-        }
-        Some(Case { bundle, truth, recorded: None, _arena: Some(arena) })
+        Case { bundle: at.join("bundle"), truth, name }
     }
 
     /// `punctual WORDS… BUNDLE --json`, which must succeed.
@@ -149,12 +105,6 @@ impl Case {
     }
 }
 
-/// The truth of a case with the cause active in these segments.
-pub fn stretches(all: &[(MonotonicNs, MonotonicNs)]) -> Value {
-    let all: Vec<[i64; 2]> = all.iter().map(|(from, to)| [from.0, to.0]).collect();
-    json!({ "stretches": all })
-}
-
 /// A line for each of these samples, with the time of each cause: a recorded case must match it to
 /// the nanosecond.
 fn lines(samples: &[&Value]) -> String {
@@ -176,83 +126,90 @@ fn lines(samples: &[&Value]) -> String {
     samples.iter().map(line).collect()
 }
 
-/// The maximum number of windows of a series in a fixture, for its longest samples.
-const WINDOWS: usize = 14;
-
-/// Copies the files that a reader needs, without data of the recording machine.
-fn keep(bundle: &Path, to: &Path, truth: &Value) {
-    let _ = fs::remove_dir_all(to);
-    copy(bundle, &to.join("bundle"));
-    if let Some(mut kept) = WindowsReader::open(&to.join("bundle")) {
-        kept.windows.sort_by_key(|window| window.head.due - window.head.woke);
-        let judged = truth["judged"].as_str();
-        let of = |window: &SavedWindow| judged.is_none_or(|name| window.head.series == name);
-        let (own, others): (Vec<_>, Vec<_>) = kept.windows.iter().partition(|window| of(window));
-        let surplus = own.into_iter().skip(WINDOWS).chain(others);
-        surplus.for_each(|window| fs::remove_file(window.path()).expect("a window"));
-    }
-    for names in ["windows/windows.json", "recording/recording.json"] {
-        rename_others(&to.join("bundle").join(names));
-    }
-    fs::write(to.join("truth.json"), format!("{truth:#}\n")).expect("the truth");
-    if !to.ends_with(SHOWN) {
-        pack(to);
-    }
-}
-
-/// Prefixes of names that a fixture keeps: the kernel's threads, ours, and those of the tests.
-const KEPT: [&str; 18] = [
-    "kworker",
-    "ksoftirqd",
-    "migration",
-    "rcu",
-    "kcompactd",
-    "kthreadd",
-    "jbd2",
-    "loop",
-    "punctual",
-    "memfd:punctual",
-    "measure",
-    "rude-hog",
-    "mid-hog",
-    "spinner",
-    "ordinary",
-    "wakes-them-all",
-    "section::",
-    "storage::",
-];
-
-/// Renames other programs of the recording machine to `task`.
-fn rename_others(path: &Path) {
-    let Ok(text) = fs::read(path) else { return };
-    let mut document: Value = serde_json::from_slice(&text).expect("JSON");
-    let tasks = document["names"]["tasks"].as_object_mut().expect("tasks");
-    for task in tasks.values_mut() {
-        let name = task["comm"].as_str().unwrap_or_default();
-        if !KEPT.iter().any(|kept| name.starts_with(kept)) {
-            task["comm"] = "task".into();
-        }
-    }
-    fs::write(path, format!("{document:#}\n")).expect("the names");
-}
-
-fn copy(from: &Path, to: &Path) {
-    fs::create_dir_all(to).expect("a directory");
-    for entry in fs::read_dir(from).expect("a directory").flatten() {
-        let (path, name) = (entry.path(), entry.file_name());
-        match () {
-            () if ["environment.json", "check.json"].iter().any(|one| name == *one) => {}
-            () if path.is_dir() => copy(&path, &to.join(name)),
-            () => drop(fs::copy(&path, to.join(name)).expect("a copy")),
-        }
-    }
-}
-
-/// Checks that nine tenths of the samples, and at least this many, have the right cause; a recorded
-/// case matches the former result to the nanosecond.
+/// Checks that nine tenths of the samples, and at least this many, have the right cause, and that
+/// all match the former result to the nanosecond.
 pub fn judge(case: &Case, samples: &[&Value], at_least: usize, is_right: impl Fn(&Value) -> bool) {
     assert_right(samples, at_least, is_right);
-    if let Some(name) = case.recorded {
-        insta::assert_snapshot!(name, lines(samples));
+    insta::assert_snapshot!(case.name, lines(samples));
+}
+
+/// In any case the parts are contiguous and add up to the latency.
+fn assert_adds_up(document: &Value) {
+    for sample in document["samples"].as_array().unwrap() {
+        let mut at = sample["at"].as_i64().unwrap();
+        for part in sample["parts"].as_array().unwrap() {
+            assert_eq!(part["from"].as_i64(), Some(at), "{sample}");
+            at += part["ns"].as_i64().unwrap();
+        }
+        let latency = at - sample["at"].as_i64().unwrap();
+        assert_eq!(latency, sample["latency_ns"].as_i64().unwrap(), "{sample}");
     }
+}
+
+/// The number of these samples with the right cause for at least nine tenths of the time without
+/// steal, and less than a twentieth unknown.
+fn right<'s>(samples: &[&'s Value], is_right: impl Fn(&Value) -> bool) -> (usize, Vec<&'s Value>) {
+    let (mut count, mut wrong) = (0, Vec::new());
+    for sample in samples {
+        let latency = sample["latency_ns"].as_i64().unwrap();
+        let sum = |wanted: &dyn Fn(&Value) -> bool| -> i64 {
+            let parts = sample["parts"].as_array().unwrap().iter();
+            parts.filter(|part| wanted(part)).map(|part| part["ns"].as_i64().unwrap()).sum()
+        };
+        let (blamed, unknown) = (sum(&is_right), sum(&|part| part["cause"] == "unknown"));
+        let left = latency - sum(&|part| part["cause"] == "steal" && !is_right(part));
+        if blamed * 10 >= left * 9 && unknown * 20 < latency {
+            count += 1
+        } else {
+            wrong.push(*sample)
+        }
+    }
+    (count, wrong)
+}
+
+/// Asserts that at least nine tenths of the samples, and at least this many, have the right cause.
+fn assert_right(samples: &[&Value], at_least: usize, is_right: impl Fn(&Value) -> bool) {
+    assert!(
+        samples.len() >= at_least,
+        "only {} samples were late by what the test did",
+        samples.len()
+    );
+    let (count, wrong) = right(samples, is_right);
+    let brief = |sample: &&Value| {
+        let parts = sample["parts"].as_array().unwrap().iter();
+        let parts: Vec<String> =
+            parts.map(|part| format!("{} {} {}", part["ns"], part["cause"], part["who"])).collect();
+        format!(
+            "{} at {}: {}; {}",
+            sample["latency_ns"],
+            sample["at"],
+            parts.join(", "),
+            sample["warnings"]
+        )
+    };
+    let wrong: Vec<String> = wrong.iter().map(brief).collect();
+    assert!(
+        count * 10 >= samples.len() * 9,
+        "{count} of {} are right; these are not:\n{}",
+        samples.len(),
+        wrong.join("\n")
+    );
+}
+
+/// The samples with at least nine tenths of their time in these segments.
+pub fn within<'d>(document: &'d Value, stretches: &[(MonotonicNs, MonotonicNs)]) -> Vec<&'d Value> {
+    let samples = document["samples"].as_array().unwrap().iter();
+    let falls = |sample: &&Value| {
+        let (at, latency) =
+            (sample["at"].as_i64().unwrap(), sample["latency_ns"].as_i64().unwrap());
+        let overlap = |(from, to): &(MonotonicNs, MonotonicNs)| {
+            (to.0.min(at + latency) - from.0.max(at)).max(0)
+        };
+        stretches.iter().map(overlap).sum::<i64>() * 10 >= latency * 9
+    };
+    let found: Vec<&Value> = samples.filter(falls).collect();
+    if found.is_empty() {
+        println!("none of these fell into {stretches:?}: {:#}", document["samples"]);
+    }
+    found
 }

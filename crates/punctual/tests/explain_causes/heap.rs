@@ -2,15 +2,7 @@
 //! punctual's own thread.
 
 use super::case::{Case, judge};
-use crate::injected::Arena;
 use serde_json::Value;
-
-pub fn measure(arena: &Arena) -> Option<Value> {
-    let set = "--set size=1MiB --set period=5ms --set fresh=true";
-    let cpu = arena.cpu;
-    arena.measure(&format!("measure heap {set} --cpus {cpu} --priority 80 --duration 1s"))?;
-    Some(serde_json::json!({ "judged": "heap/touch" }))
-}
 
 pub fn are_its_own(case: &Case) {
     let document = case.explained(&[]);

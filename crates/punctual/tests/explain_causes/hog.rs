@@ -1,15 +1,6 @@
 //! A task of higher priority that sometimes takes the CPU of a measured thread.
 
-use super::case::{Case, judge, stretches};
-use crate::injected::{Arena, Disturber, within};
-use serde_json::Value;
-
-pub fn measure(arena: &Arena) -> Option<Value> {
-    let hog = Disturber::start("rude-hog", arena.cpu, Some(90), 2, 23);
-    let measured = arena.timer("--duration 2s");
-    let bursts = hog.stop();
-    measured.map(|_| stretches(&bursts))
-}
+use super::case::{Case, judge, within};
 
 pub fn is_named(case: &Case) {
     let document = case.explained(&["--min-latency", "300us"]);

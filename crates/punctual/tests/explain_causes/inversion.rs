@@ -1,7 +1,6 @@
 //! A priority inversion on a plain mutex, and its absence on one with priority inheritance.
 
-use super::case::{Case, judge, stretches};
-use crate::injected::{Arena, Disturber};
+use super::case::{Case, judge};
 use punctual_core::MonotonicNs;
 use serde_json::Value;
 
@@ -67,29 +66,4 @@ fn inverted(sample: &Value) -> i64 {
 fn overlap(sample: &Value, bursts: &[(MonotonicNs, MonotonicNs)]) -> i64 {
     let (at, latency) = (sample["at"].as_i64().unwrap(), sample["latency_ns"].as_i64().unwrap());
     bursts.iter().map(|(from, to)| (to.0.min(at + latency) - from.0.max(at)).max(0)).sum()
-}
-
-/// A thread of higher priority on one CPU and one of lower priority on another use the same lock; a
-/// hog with a priority in between sometimes takes the CPU of the latter.
-fn contended(arena: &Arena, lock: &str) -> Option<Value> {
-    let (low, high) = (arena.cpu - 1, arena.cpu);
-    let hog = Disturber::start("mid-hog", low, Some(50), 6, 17);
-    let measured = arena.run(&format!(
-        "[[measure]]\nkind = 'mutex'\nthreads = 2\ncpus = '{low}-{high}'\npolicy = \
-         'fifo'\npriority = 80\npriorities = [10, 80]\nlock = '{lock}'\nhold = '200us'\nterms = \
-         40\nduration = '3s'\n"
-    ));
-    let bursts = hog.stop();
-    measured?;
-    let mut truth = stretches(&bursts);
-    truth["judged"] = "mutex/1".into();
-    Some(truth)
-}
-
-pub fn on_a_plain_lock(arena: &Arena) -> Option<Value> {
-    contended(arena, "normal")
-}
-
-pub fn on_an_inheriting_lock(arena: &Arena) -> Option<Value> {
-    contended(arena, "pi")
 }

@@ -31,9 +31,4 @@ both() {
     measured loaded
     kill $!
 }
-
-# It gives itself six tenths of each period.
-other() {
-    traced cyclicdeadline-idle /usr/bin/cyclicdeadline -q -i 1000 -D 1 --json=/results/json-idle
-}
-
+both

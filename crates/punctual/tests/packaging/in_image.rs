@@ -1,6 +1,5 @@
 //! A run in the container image, with the documented capabilities.
 
-use super::alone;
 use crate::layout::{self, TOOLS};
 use crate::packaged::{lacks, repository, run};
 use std::fs;
@@ -34,7 +33,6 @@ fn a_run_in_the_image_has_what_it_needs_with_the_documented_capabilities() {
     if !may_mount.is_ok_and(|output| output.status.success()) {
         return println!("SKIPPED: {test} lacks the right to make a mount namespace");
     }
-    let _alone = alone();
     let directory = tempfile::tempdir().expect("a directory");
     let image = directory.path().join("image");
     layout::make(&image);

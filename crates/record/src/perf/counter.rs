@@ -240,20 +240,4 @@ mod tests {
         assert_eq!(reading(0, 100, 0).scaled(), None);
         assert_eq!(reading(0, 0, 0).scaled(), None);
     }
-
-    #[test]
-    #[ignore = "measures this machine; ./x test --all"]
-    fn faults_of_this_thread_are_counted() {
-        let counter = match PerfCounter::of(&PerfEvent::PAGE_FAULTS, Whom::ThisThread) {
-            Ok(counter) => counter,
-            Err(why) => return println!("SKIPPED: {why}"),
-        };
-        counter.enable();
-        let mut pages = vec![0u8; 64 << 20];
-        pages.iter_mut().step_by(2 << 20).for_each(|byte| *byte = 1);
-        counter.disable();
-        let reading = counter.reading().unwrap();
-        assert!(reading.value >= 32, "{reading:?}");
-        assert_eq!(reading.scaled(), Some(reading.value), "{reading:?}");
-    }
 }

@@ -95,11 +95,10 @@ fn remove_stale(instances: &Path) {
 }
 
 #[cfg(test)]
-mod tests {
+mod live {
     use super::*;
 
     #[test]
-    #[ignore = "measures this machine; ./x test --all"]
     fn tracefs_instances_are_removed_with_their_process() {
         let tracefs = match Tracefs::open() {
             Ok(tracefs) => tracefs,

@@ -1,7 +1,7 @@
 //! Counters in the kernel compared with known counts.
 
-use crate::common::gettid;
-use crate::common::switches;
+use crate::kernel::common::gettid;
+use crate::kernel::common::switches;
 use punctual_record::count::{CountKind, CountTotals, CountedTasks, RunningCounters};
 use std::time::Duration;
 
@@ -45,34 +45,4 @@ fn counts_of_system_calls_and_switches_are_exact() {
         "{counts:?} {kernel:?}"
     );
     assert_eq!(counts.pages, 0, "not asked for");
-}
-
-#[test]
-fn touched_pages_are_counted_as_allocations_and_faults() {
-    const PAGES: usize = 200;
-    let Some(counts) = count(&[CountKind::Pages, CountKind::Faults], || {
-        // SAFETY: a new mapping, written within its bounds, and unmapped.
-        unsafe {
-            let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-            let size = PAGES * 4096;
-            let memory = libc::mmap(
-                std::ptr::null_mut(),
-                size,
-                libc::PROT_READ | libc::PROT_WRITE,
-                flags,
-                -1,
-                0,
-            );
-            assert_ne!(memory, libc::MAP_FAILED);
-            libc::madvise(memory, size, libc::MADV_NOHUGEPAGE);
-            for page in 0..PAGES {
-                memory.cast::<u8>().add(page * 4096).write_volatile(1);
-            }
-            libc::munmap(memory, size);
-        }
-    }) else {
-        return;
-    };
-    assert!(counts.pages >= PAGES as u64, "{counts:?}");
-    assert!(counts.faults_user >= PAGES as u64, "{counts:?}");
 }

@@ -1,6 +1,6 @@
 //! The flight recorder: windows of events, copied during recording.
 
-use crate::common::{a_cpu, gettid, named_thread_on, start};
+use crate::kernel::common::{a_cpu, gettid, named_thread_on, start};
 use punctual_core::event::{Event, EventKind, Group, Tid};
 use punctual_core::{CpuSet, MonotonicNs};
 use punctual_record::{Backend, RecordMode, Request, wire};
@@ -112,65 +112,4 @@ fn windows_are_taken_while_writers_write() {
         }
         stop.store(true, Ordering::Relaxed);
     });
-}
-
-#[test]
-fn with_timers_only_interrupts_record_the_interrupted_system_call() {
-    let _turn = turn();
-    let groups = [Group::Sched, Group::Irq, Group::Vectors, Group::Hrtimer, Group::Idle];
-    let mut request = Request::new(&groups, CpuSet::single(a_cpu()));
-    (request.mode, request.timers_only, request.backend) = (RecordMode::Flight, true, Backend::Btf);
-    let Some(mut recorder) = start(request) else { return };
-    let cpu = a_cpu();
-    let (from, mut tid) = (clock::monotonic(), Tid(0));
-    let spin = |work: &mut dyn FnMut()| {
-        let until = MonotonicNs(clock::monotonic().0 + 200_000_000);
-        while clock::monotonic() < until {
-            work();
-        }
-        clock::monotonic()
-    };
-    let (mut called, mut mapped) = (from, from);
-    named_thread_on(cpu, "flyer-3", || {
-        tid = gettid();
-        spin(&mut || std::hint::spin_loop());
-        called = clock::monotonic();
-        // Long calls: most interrupts come within one.
-        let mut random = vec![0u8; 1 << 20];
-        // SAFETY: a buffer of the stated length.
-        mapped = spin(&mut || {
-            // SAFETY: a buffer of the stated length.
-            let _ = unsafe { libc::getrandom(random.as_mut_ptr().cast(), random.len(), 0) };
-        });
-    });
-    let window = recorder.window(cpu as u16, from, clock::monotonic()).unwrap();
-    let events = decoded(&window.records);
-    let found = |from: MonotonicNs, to: MonotonicNs| {
-        let its =
-            events.iter().filter(|event| event.tid == tid && event.at >= from && event.at < to);
-        let calls: Vec<Option<u32>> = its
-            .filter_map(|event| {
-                if let EventKind::Interrupted { call } = event.what { Some(call) } else { None }
-            })
-            .collect();
-        calls
-    };
-    // Reading the clock is not a system call.
-    let (before, after) = (found(window.whole_from, called), found(called, mapped));
-    let most = |calls: &[Option<u32>], call| {
-        calls.iter().filter(|it| **it == call).count() * 2 > calls.len()
-    };
-    assert!(!before.is_empty() && most(&before, None), "{before:?}");
-    assert!(!after.is_empty() && most(&after, Some(libc::SYS_getrandom as u32)), "{after:?}");
-    // Events not needed for timers are absent; those of wake-ups and switches exist.
-    let any = |is: fn(&EventKind) -> bool| events.iter().any(|event| is(&event.what));
-    assert!(!any(|what| matches!(
-        what,
-        EventKind::Waking { .. } | EventKind::SyscallEnter { .. } | EventKind::HrtimerStart { .. }
-    )));
-    assert!(!any(|what| matches!(what, EventKind::HrtimerExpireExit { .. } | EventKind::IdleExit)));
-    assert!(
-        any(|what| matches!(what, EventKind::Wakeup { .. }))
-            && any(|what| matches!(what, EventKind::Switch { .. }))
-    );
 }

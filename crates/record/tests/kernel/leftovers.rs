@@ -1,13 +1,11 @@
 //! Nothing is left in the kernel, however the recorder ends.
 
-use crate::common::{online, start};
+use crate::kernel::common::{online, start};
 use punctual_core::event::Group;
 use punctual_record::{Backend, Request};
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
-
-const HOLDER: &str = "PUNCTUAL_TEST_HOLDER";
 
 /// The programs loaded by this process, by the kernel's number.
 fn programs() -> Vec<u32> {
@@ -32,12 +30,10 @@ fn is_loaded(program: u32) -> bool {
     }
 }
 
-/// Not a test: the process killed by the test below.
+/// The process killed by the test below.
 #[test]
+#[ignore = "a part of another test"]
 fn holder() {
-    if std::env::var_os(HOLDER).is_none() {
-        return;
-    }
     let Some(recorder) = start(request(Backend::Btf)) else { return };
     println!("programs {}", programs().iter().map(u32::to_string).collect::<Vec<_>>().join(" "));
     std::thread::sleep(Duration::from_secs(60));
@@ -51,7 +47,7 @@ fn request(backend: Backend) -> Request {
 #[test]
 fn kill_9_takes_the_programs_away() {
     let mut holder = Command::new(std::env::current_exe().unwrap());
-    let holder = holder.args(["--exact", "leftovers::holder", "--nocapture"]).env(HOLDER, "1");
+    let holder = holder.args(["--ignored", "--exact", "kernel::leftovers::holder", "--nocapture"]);
     let mut child = holder.stdout(Stdio::piped()).spawn().unwrap();
     let lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
     let mut report = None;
@@ -78,17 +74,6 @@ fn kill_9_takes_the_programs_away() {
     let Some(programs) = report else { return };
     assert!(loaded);
     assert_gone(&programs);
-}
-
-#[test]
-fn stopping_a_recorder_unloads_its_bpf_programs() {
-    let before = programs();
-    let Some(recorder) = start(request(Backend::Tracepoint)) else { return };
-    let mine: Vec<u32> =
-        programs().into_iter().filter(|program| !before.contains(program)).collect();
-    recorder.stop(&mut |_, _| {});
-    let mine: Vec<u32> = mine.into_iter().filter(|program| !programs().contains(program)).collect();
-    assert_gone(&mine);
 }
 
 /// The kernel frees a program once no CPU can be running it any more.

@@ -1,6 +1,6 @@
 //! Every backend of the recorder on the running kernel, as root.
 
-use crate::common::{a_cpu, gettid, online, record, start, switches};
+use crate::kernel::common::{a_cpu, gettid, online, record, start, switches};
 use punctual_core::event::{Event, EventKind, Futex, Group, TaskState, Tid};
 use punctual_record::{Backend, Recorder, Request};
 use punctual_sys::clock;
@@ -36,33 +36,36 @@ fn of(events: &[Event], tid: Tid, wanted: impl Fn(&EventKind) -> bool) -> usize 
 
 fn switches_are_those_that_the_kernel_counts(backend: Backend) {
     let me = gettid();
-    let mut kernel = (0, 0);
+    let (mut kernel, mut measured) = ((0, 0), (clock::monotonic(), clock::monotonic()));
     let mut wanted = request(&[Group::Sched], backend);
     wanted.pids = vec![me.0];
     let Some((events, stopped)) = record(wanted, || {
+        measured.0 = clock::monotonic();
         let before = switches();
         for _ in 0..300 {
             std::thread::sleep(Duration::from_micros(20));
         }
         let after = switches();
+        measured.1 = clock::monotonic();
         kernel = (after.0 - before.0, after.1 - before.1);
     }) else {
         return;
     };
     assert_eq!(stopped.recorded.lost(), 0);
     let mine = |preempted| {
-        let is = |what: &EventKind| match what {
+        let is = |event: &&Event| match event.what {
             EventKind::Switch { prev_state, .. } => {
-                (*prev_state == TaskState::Preempted) == preempted
+                (prev_state == TaskState::Preempted) == preempted
             }
             _ => false,
         };
-        of(&events, me, is)
+        let meanwhile = |event: &&Event| event.at >= measured.0 && event.at <= measured.1;
+        events.iter().filter(|event| event.tid == me).filter(meanwhile).filter(is).count()
     };
-    // Starting and stopping switch too.
+    // Reading the counters may switch too.
     let (voluntary, preempted) = (mine(false), mine(true));
-    assert!((kernel.0..kernel.0 + 100).contains(&voluntary), "{voluntary} of {kernel:?}");
-    assert!((kernel.1..kernel.1 + 100).contains(&preempted), "{preempted} of {kernel:?}");
+    assert!((kernel.0..kernel.0 + 10).contains(&voluntary), "{voluntary} of {kernel:?}");
+    assert!((kernel.1..kernel.1 + 10).contains(&preempted), "{preempted} of {kernel:?}");
     let recorded: u64 = stopped.recorded.sources.iter().map(|source| source.recorded).sum();
     assert_eq!(recorded, events.len() as u64);
     assert!(stopped.names.tasks.contains_key(&me));
@@ -128,7 +131,7 @@ fn only_the_wanted_tasks_and_cpus_are_recorded(backend: Backend) {
     wanted.comms = vec!["wanted-one".to_owned()];
     let Some((events, stopped)) = record(wanted, || {
         for name in ["wanted-one", "another-one"] {
-            crate::common::named_thread_on(cpu, name, || {
+            crate::kernel::common::named_thread_on(cpu, name, || {
                 for _ in 0..20 {
                     std::thread::sleep(Duration::from_micros(50));
                 }
@@ -193,7 +196,7 @@ fn a_stalled_reader_loses_a_known_number(backend: Backend) {
     let mut bytes = Vec::new();
     let mut tid = Tid(0);
     let mut call = |times: usize| {
-        crate::common::named_thread_on(cpu, &name[..name.len().min(15)], || {
+        crate::kernel::common::named_thread_on(cpu, &name[..name.len().min(15)], || {
             tid = gettid();
             for _ in 0..times {
                 // SAFETY: takes nothing, cannot fail.
@@ -270,77 +273,6 @@ fn strange_names_are_filtered_for_or_refused() {
         return;
     };
     assert!(!events.iter().any(|event| matches!(event.what, EventKind::Switch { .. })));
-}
-
-#[test]
-fn timer_events_contain_the_due_time() {
-    let me = gettid();
-    let mut asked = Vec::new();
-    let Some((events, _)) = record(request(&[Group::Hrtimer, Group::Sched], Backend::Btf), || {
-        for clock in [libc::CLOCK_MONOTONIC, libc::CLOCK_REALTIME] {
-            for _ in 0..10 {
-                asked.push(sleep_until(clock, 2_000_000));
-            }
-        }
-    }) else {
-        return;
-    };
-    let expired = events.iter().filter_map(|event| match event.what {
-        EventKind::HrtimerExpireEntry { now: Some(now), expires: Some(expires), .. } => {
-            Some((event, now, expires))
-        }
-        _ => None,
-    });
-    let expired: Vec<_> = expired.collect();
-    assert!(expired.iter().all(|(event, now, expires)| expires <= now && *now <= event.at));
-    // The requested instant, except for the time between two clock readings.
-    for due in asked {
-        let near = |(_, _, expires): &&(&Event, _, punctual_core::MonotonicNs)| {
-            (-1_000..1_000_000).contains(&(expires.0 - due.0))
-        };
-        assert!(expired.iter().any(|found| near(&found)), "{due:?} of thread {me:?}");
-    }
-}
-
-/// Sleeps for this time on that clock, until an absolute instant, which is returned on
-/// CLOCK_MONOTONIC.
-fn sleep_until(id: libc::clockid_t, ns: i64) -> punctual_core::MonotonicNs {
-    let monotonic = clock::monotonic().0;
-    clock::sleep_until(id, clock::read(id) + ns).unwrap();
-    punctual_core::MonotonicNs(monotonic + ns)
-}
-
-#[test]
-fn recorded_stacks_are_symbolized() {
-    let mut wanted =
-        request(&[Group::Sched, Group::Vectors, Group::Irq, Group::Workqueue], Backend::Btf);
-    wanted.stacks = true;
-    let Some((events, stopped)) = record(wanted, || {
-        let until = std::time::Instant::now() + Duration::from_millis(50);
-        while std::time::Instant::now() < until {
-            std::fs::read_to_string("/proc/self/maps").unwrap();
-        }
-    }) else {
-        return;
-    };
-    let Some(stack) = events.iter().find_map(|event| {
-        if let EventKind::Stack { stack } = event.what { Some(stack) } else { None }
-    }) else {
-        println!("SKIPPED: no interrupt came in 50 ms");
-        return;
-    };
-    let functions = stopped.names.stack(stack);
-    assert!(!functions.is_empty());
-    if punctual_record::kernel_symbols(&[u64::MAX].into_iter().collect()).known().is_some() {
-        assert!(functions.iter().any(|function| !function.starts_with("0x")), "{functions:?}");
-    }
-}
-
-#[test]
-fn the_best_backend_is_chosen() {
-    let Some(recorder) = start(Request::new(&[Group::Sched], online())) else { return };
-    let stopped = recorder.stop(&mut |_, _| {});
-    assert!(!stopped.recorded.recorder.is_empty());
 }
 
 #[test]

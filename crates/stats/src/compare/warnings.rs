@@ -75,7 +75,7 @@ pub(crate) fn paired_by_cpu(name: &str, partner: &str) -> Finding {
 }
 
 /// Warnings about a series and its partner.
-pub fn of_pair(pair: &SeriesPair, compared: &SeriesComparison) -> Vec<Finding> {
+pub(crate) fn of_pair(pair: &SeriesPair, compared: &SeriesComparison) -> Vec<Finding> {
     let subject = &compared.series;
     let mut findings = Vec::new();
     match compared.basis {

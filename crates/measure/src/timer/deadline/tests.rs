@@ -1,7 +1,4 @@
 use super::*;
-use crate::ring::{DrainedSample, ring};
-use punctual_sys::attributes::{Scheduling, set_scheduling};
-use punctual_sys::clock;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 
@@ -101,39 +98,4 @@ fn the_estimate_of_a_release_restarts_after_a_missed_period() {
     assert!(book.estimate.finding("m").message.contains("not latencies"));
     let ReleaseCounts { estimate, waits, .. } = book;
     assert!(estimate != estimate::Quality::default() && waits > 100);
-}
-
-/// The thread sleeps in the middle of the test, and so gets a new period at another phase.
-#[test]
-#[ignore = "measures this machine; ./x test --all"]
-fn the_real_release_is_that_of_the_kernels_timer_also_after_a_new_phase() {
-    let body = || {
-        let stamps = match Releases::start() {
-            Ok(stamps) => stamps,
-            Err(why) => return println!("SKIPPED: the kernel's timers are not visible: {why}"),
-        };
-        let (runtime, period) = (Nanos(PERIOD / 10), Nanos(PERIOD));
-        let deadline = Some(attributes::DeadlineAttributes { runtime, deadline: period, period });
-        let wanted = Scheduling { deadline, ..Scheduling::new(Policy::Deadline, None) };
-        if let Err(why) = set_scheduling(0, &wanted) {
-            return println!("SKIPPED: SCHED_DEADLINE is refused: {why}");
-        }
-        let mut book = ReleaseCounts::default();
-        for phase in 0..3 {
-            // Not a whole number of periods.
-            std::thread::sleep(Nanos(PERIOD * 10 / 3).to_std());
-            let (mut producer, mut consumer) = ring(256);
-            let plan = plan(clock::read(libc::CLOCK_MONOTONIC), 100);
-            let mut wakeups = Yield::new(&plan, TimerStamps::new(&stamps), &mut book);
-            samples(&plan, &mut producer, &Stop::default(), &mut wakeups).unwrap();
-            let mut all: Vec<DrainedSample> = Vec::new();
-            consumer.drain(|drained| all.push(drained));
-            let least = all.iter().map(|drained| drained.sample.latency().ns()).min().unwrap();
-            assert_eq!(all.len(), 100);
-            // With a grid of another phase all samples would be early, or late by the same part of
-            // a period.
-            assert!((0..PERIOD / 4).contains(&least), "phase {phase}: the least is {least} ns");
-        }
-    };
-    std::thread::spawn(body).join().unwrap();
 }

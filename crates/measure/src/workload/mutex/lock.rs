@@ -122,7 +122,7 @@ impl FixedLock {
 
     /// Releases it.
     #[inline(always)]
-    pub fn unlock(&self) {
+    pub(crate) fn unlock(&self) {
         let raw = &*self.raw;
         // SAFETY: initialised in `new`; the calling thread holds it.
         unsafe {

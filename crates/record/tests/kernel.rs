@@ -1,7 +1,6 @@
 //! Recording and counting on the running kernel, as root.
 
 mod accounting;
-mod accounting_untyped;
 mod attach;
 mod common;
 mod counting;
@@ -10,4 +9,3 @@ mod guests;
 mod injected;
 mod leftovers;
 mod recording;
-mod sleeps;

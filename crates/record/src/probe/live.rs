@@ -1,3 +1,5 @@
+//! Probes of a running program, on this kernel.
+
 use super::*;
 use crate::symbols::{FunctionSpec, resolve};
 use crate::wire;
@@ -82,7 +84,6 @@ fn every_call_is_paired_with_its_own_end() {
 }
 
 #[test]
-#[ignore = "measures this machine; ./x test --all"]
 fn calls_are_paired_if_each_probe_is_a_perf_event() {
     crate::bpf::uprobe::ONE_BY_ONE.set(true);
     all_calls_are_paired();
@@ -136,48 +137,4 @@ fn all_calls_are_paired() {
     // `outer` and four of `jumper` in it.
     assert_eq!((1..5).map(|depth| depths[&(1, depth)]).collect::<Vec<_>>(), [10; 4]);
     assert_eq!((depths[&(3, 0)], depths[&(4, 1)]), (7, 7));
-}
-
-#[test]
-#[ignore = "measures this machine; ./x test --all"]
-fn probes_follow_child_processes_if_requested() {
-    let dir = tempfile::tempdir().unwrap();
-    let Some(program) = compiled(dir.path()) else { return };
-    let functions =
-        resolve(&[FunctionSpec::parse("fact").unwrap()], std::slice::from_ref(&program)).unwrap();
-    let script = "read go; echo x | \"$0\"; echo x | \"$0\"";
-    let mut shell = Command::new("sh")
-        .args(["-c", script])
-        .arg(&program)
-        .stdin(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let probes = started(&functions, ProbedProcesses::Family(shell.id()), None);
-    shell.stdin.take().unwrap().write_all(b"x\n").unwrap();
-    assert!(shell.wait().unwrap().success());
-    let Some(probes) = probes else { return };
-    let (counts, _) = probes.stop(&mut |_, _| {});
-    assert_eq!(counts[0].returned, 2 * (5 + 4 * 200 * 3));
-}
-
-#[test]
-#[ignore = "measures this machine; ./x test --all"]
-fn the_cost_is_measured_for_each_kind_of_function() {
-    match cost::measure(&all_cpus()) {
-        Err(why) => println!("SKIPPED: {why}"),
-        Ok(costs) => {
-            assert_eq!(costs.len(), empty::all().len());
-            for cost in &costs {
-                println!("{cost:?}");
-                assert!(
-                    cost.calls > 0
-                        && cost.measured_min.0 > 0
-                        && cost.measured_median <= cost.measured_p99
-                );
-                // The overhead of the program includes the measured one: both ends of the probes
-                // are outside of the interval.
-                assert!(cost.added.0 > 0);
-            }
-        }
-    }
 }

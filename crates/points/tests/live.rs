@@ -1,0 +1,3 @@
+//! Tests that run programs with test points and kill them.
+
+mod points;

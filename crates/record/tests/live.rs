@@ -1,0 +1,3 @@
+//! Tests that load programs into this kernel and record with them: one at a time.
+
+mod kernel;
