@@ -50,6 +50,8 @@ struct Poller {
     begun: Option<BegunPolling>,
     /// Gaps that were not kept.
     lost: u64,
+    /// Gaps whose records found no room.
+    lost_records: u64,
 }
 
 struct BegunPolling {
@@ -118,6 +120,13 @@ impl Polling {
             times.polls().then(|| (one.tid, name.clone()))
         };
         ripe.filter_map(polls).collect()
+    }
+
+    /// Counts the gaps of a thread whose records found no room, all that were lost so far.
+    pub(super) fn count_lost(&mut self, tid: u32, lost: u64) {
+        let Some(poller) = self.threads.get_mut(&tid) else { return };
+        poller.lost_records = poller.lost_records.max(lost);
+        poller.count_lost();
     }
 
     /// Begins the series of a thread with its gaps so far.
@@ -274,7 +283,17 @@ impl Polling {
 impl Poller {
     fn new(tid: u32, since: MonotonicNs, facts: CycleThreadFacts) -> Poller {
         let facts = Some(facts);
-        Poller { tid, since, facts, kept: Vec::new(), pending: None, begun: None, lost: 0 }
+        let (lost, lost_records) = (0, 0);
+        Poller {
+            tid,
+            since,
+            facts,
+            kept: Vec::new(),
+            pending: None,
+            begun: None,
+            lost,
+            lost_records,
+        }
     }
 
     fn push(&mut self, gap: Gap) {
@@ -305,9 +324,15 @@ impl Poller {
         }
     }
 
+    fn count_lost(&mut self) {
+        let lost = self.lost + self.lost_records;
+        self.begun.iter_mut().for_each(|begun| begun.series.lose_until(lost));
+    }
+
     fn finish(&mut self) {
         let last = self.pending.take();
         last.iter().for_each(|gap| self.take(gap));
+        self.count_lost();
         let lost = self.lost;
         self.begun.iter_mut().for_each(|begun| begun.series.finish(lost));
     }
@@ -430,6 +455,7 @@ mod tests {
             ready: second * ready,
             waited: second * waited,
             stopped: Nanos::ZERO,
+            ..ThreadTimes::default()
         };
         let all = [(1, times(9, 1, 0)), (2, times(1, 0, 9)), (3, ThreadTimes::default())];
         polling.spent(all.to_vec(), |tid| Some(format!("t{tid}")));

@@ -18,7 +18,7 @@ use crate::programs;
 use punctual_bundle::evidence::ProgramEvidence;
 use punctual_bundle::meta::MeasureMeta;
 use punctual_bundle::{CommandEnd, HowEnded, ProgramEnd};
-use punctual_core::{Finding, MonotonicNs, Nanos, Severity};
+use punctual_core::{Finding, Missing, MonotonicNs, Nanos, Severity};
 use punctual_host::environment::Environment;
 use punctual_host::files::{Files, Root};
 use punctual_measure::load::{GuardEvent, Guarded, LoadSpec};
@@ -365,8 +365,14 @@ impl ProgramRun {
                 (None, Some(began)) => self.finished_at.unwrap_or(began) - began,
                 (_, None) => Nanos::ZERO,
             },
-            lost: self.cycles.lost(),
+            lost: self.cycles.lost_of_unknown(),
         }
+    }
+
+    /// The losses that no series counts.
+    pub fn missing(&self) -> Option<Missing> {
+        let count = self.cycles.lost_of_unknown();
+        (count > 0).then_some(Missing::Lost { count, at_least: false })
     }
 
     /// The program's threads as measures of the bundle.

@@ -95,6 +95,10 @@ impl EngineSource for Measuring<'_, '_, '_, '_> {
             // An attachment requests no settings of the program.
             Some(_) => Fact::NotAsked,
         };
+        if controller.run.attached.is_some() {
+            current.meta.missing =
+                current.programs.iter().filter_map(ProgramRun::missing).collect();
+        }
         let of_end = controller.end_loads(current);
         current.meta.duration =
             Some(Nanos(clock::monotonic().ns() - current.meta.started_monotonic));
