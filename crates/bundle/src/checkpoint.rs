@@ -125,12 +125,20 @@ fn put_state(out: &mut Vec<u8>, state: &SeriesState) {
     // Versions that did not distinguish them end here.
     put(out, data.losses.overruns.map_or(0, |overruns| overruns.saturating_add(1)));
     // Older versions that do end here.
-    if let Some(one) = &data.unfinished {
-        put(out, 1 + u64::from(one.ended));
-        put_signed(out, one.due.ns());
-        put_signed(out, one.at_least.ns());
-        put_signed(out, one.lasted.ns());
-        put(out, one.passed);
+    match &data.unfinished {
+        Some(one) => {
+            put(out, 1 + u64::from(one.ended));
+            put_signed(out, one.due.ns());
+            put_signed(out, one.at_least.ns());
+            put_signed(out, one.lasted.ns());
+            put(out, one.passed);
+        }
+        None if data.losses.lost_records > 0 => put(out, 0),
+        None => {}
+    }
+    // Or here.
+    if data.losses.lost_records > 0 {
+        put(out, data.losses.lost_records);
     }
 }
 
@@ -250,8 +258,9 @@ fn take_state(from: &mut PayloadCursor) -> TakenPayload<SeriesState> {
     let usage = take_usage(from)?;
     let (samples_kept, log_bytes) = (from.take()?, from.take()?);
     let overruns = from.take().and_then(|overruns| overruns.checked_sub(1));
-    let losses = Losses { recorded, skipped, dropped, overruns };
     let unfinished = take_unfinished(from);
+    let lost_records = from.take().unwrap_or(0).min(dropped);
+    let losses = Losses { recorded, skipped, dropped, lost_records, overruns };
     let state = || {
         let (whole, corrected) = (whole?, corrected.transpose()?);
         let data = SeriesData {

@@ -227,7 +227,7 @@ pub struct ProgramEvidence {
     pub ended: Option<String>,
     /// The time it was measured.
     pub ran: Nanos,
-    /// Cycle records lost for lack of space.
+    /// Cycle records lost for lack of space, of which no series is known.
     pub lost: u64,
 }
 

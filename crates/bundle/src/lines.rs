@@ -122,7 +122,7 @@ fn decode_line(payload: &[u8]) -> Option<SampleLine> {
         recorded: from.take()?,
         skipped: from.take()?,
         dropped: from.take()?,
-        overruns: None,
+        ..Losses::default()
     };
     let max = match from.take()? {
         0 => None,
@@ -220,7 +220,7 @@ impl LineKeeper {
                 recorded: less(data.losses.recorded, self.losses.recorded),
                 skipped: less(data.losses.skipped, self.losses.skipped),
                 dropped: less(data.losses.dropped, self.losses.dropped),
-                overruns: None,
+                ..Losses::default()
             },
             max: self.max.take(),
             sum: Nanos((data.sum - self.sum).clamp(i64::MIN.into(), i64::MAX.into()) as i64),

@@ -371,6 +371,10 @@ pub struct ThreadTimes {
     pub ready: Nanos,
     pub waited: Nanos,
     pub stopped: Nanos,
+    /// Cycles whose records found no room, since it began or ran another program.
+    pub lost_cycles: u64,
+    /// The same of gaps.
+    pub lost_gaps: u64,
 }
 
 impl ThreadTimes {

@@ -63,10 +63,18 @@ pub struct Losses {
     pub skipped: u64,
     /// Samples lost after measurement (the ring was full) or unknown: in no statistic.
     pub dropped: u64,
+    /// The part of `dropped` that a full buffer lost, of the cycles of a program; of the others no
+    /// event shows the release.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub lost_records: u64,
     /// Overruns: releases that passed while the previous cycle still ran, and that have a late
     /// sample of their own; `None` if the two are not distinguished.
     #[serde(rename = "passed", default, skip_serializing_if = "Option::is_none")]
     pub overruns: Option<u64>,
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 impl Losses {

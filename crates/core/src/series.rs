@@ -172,6 +172,7 @@ impl SeriesData {
         self.losses.recorded += other.losses.recorded;
         self.losses.skipped += other.losses.skipped;
         self.losses.dropped += other.losses.dropped;
+        self.losses.lost_records += other.losses.lost_records;
         let overruns = [self.losses.overruns, other.losses.overruns];
         self.losses.overruns = overruns.into_iter().flatten().reduce(u64::saturating_add);
     }

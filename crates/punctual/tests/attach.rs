@@ -360,7 +360,7 @@ fn wrong_requests_start_nothing() {
 }
 
 /// A directory with a program of this name and text, compiled with these options.
-fn compiled_from(source: &[u8], name: &str, options: &[&str]) -> Option<Place> {
+pub(crate) fn compiled_from(source: &[u8], name: &str, options: &[&str]) -> Option<Place> {
     if !is_root("attaching to programs") || !has_program("cc", "gcc") {
         return None;
     }

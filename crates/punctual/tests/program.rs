@@ -1,5 +1,6 @@
 //! Measures of the kind `program`: cyclictest, without knowledge of punctual, in experiments.
 
+use crate::attach::compiled_from;
 use crate::common::{
     Place, assert_refused, eventually, has_program, is_root, kill, processes_with, text,
 };
@@ -78,21 +79,40 @@ impl Drop for Running {
     }
 }
 
+/// Programs that do not catch SIGTERM, have forked when it comes, and ignore it.
+const ENDED: [&str; 3] = [
+    "./periodic relative 100000 0",
+    "sh -c './periodic relative 100000 0 & wait'",
+    "sh -c \"trap '' TERM; exec ./periodic relative 100000 0\"",
+];
+
+/// What punctual ends itself has not failed.
 #[test]
-fn a_process_that_was_there_goes_on() {
+fn a_process_that_was_there_goes_on_and_one_that_was_started_ends() {
     if !can_measure() {
         return;
     }
+    let source = include_bytes!("attach/periodic.c");
+    let Some(place) = compiled_from(source, "periodic", &["-O1", "-pthread"]) else { return };
     let mut command = Command::new("cyclictest");
     command.args(["-q", "-m", "-p95", "-i1000"]).stdout(Stdio::null());
     let mut running = Running(command.spawn().unwrap());
-    let place = Place::with(&format!(
-        "[[measure]]\nkind = 'program'\nduration = '2s'\npid = {}\n",
-        running.0.id()
-    ));
+    let (there, started) = (format!("pid = {}", running.0.id()), ENDED.iter());
+    let started = started.map(|command| format!("command = {command:?}"));
+    let measures = std::iter::once(there).chain(started).enumerate().map(|(number, keys)| {
+        let start = "[[measure]]\nkind = 'program'\nduration = '2s'\n";
+        format!("{start}name = 'p{number}'\n{keys}\n")
+    });
+    place.write("experiment.toml", measures.collect::<String>().as_bytes());
     let output = run(&place, &[]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output));
     assert!(running.0.try_wait().unwrap().is_none(), "it was ended");
+    let stored = std::fs::read(place.bundle().join("phases/000/phase.json")).unwrap();
+    let stored: Value = serde_json::from_slice(&stored).unwrap();
+    assert!(stored.get("ended").is_none(), "{stored:#}");
+    for program in stored["evidence"]["known"]["programs"].as_array().unwrap() {
+        assert!(program.get("ended").is_none() && program["reached_end"] == true, "{program:#}");
+    }
     let phase = &place.summary()["phases"][0];
     let thread = cyclictest::measuring_thread(phase);
     assert!(series(phase, &format!("{thread}/period"))["count"].as_u64() > Some(100));

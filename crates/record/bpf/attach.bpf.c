@@ -1082,12 +1082,16 @@ INLINE bool has_room(struct buffer *buffer)
 	return false;
 }
 
-INLINE int emit_gap(struct wire_gap *gap, u32 tid, u64 now)
+INLINE int emit_gap(struct attached *t, struct wire_gap *gap, u32 tid, u64 now)
 {
 	u32 cpu = bpf_get_smp_processor_id();
 	struct buffer *buffer = buffer_here(cpu);
 
-	if (buffer && has_room(buffer))
+	if (!buffer)
+		return 0;
+	if (unlikely(!has_room(buffer)))
+		t->times.lost_gaps++;
+	else
 		emit_to(buffer, now, tid, WIRE_GAP, cpu, (const u64 *)gap, sizeof(*gap) / 8);
 	return 0;
 }
@@ -1107,7 +1111,7 @@ GLOBAL int end_gap(struct attached *t, u32 tid, u64 now)
 	for (u32 i = 0; i < WIRE_CYCLE_PARTS; i++)
 		gap->parts[i] = later(t->account.wait[i], t->untaken[i]);
 	t->taken = 0;
-	return emit_gap(gap, tid, now);
+	return emit_gap(t, gap, tid, now);
 }
 
 /* Another task had the CPU meanwhile. */
@@ -1125,6 +1129,17 @@ INLINE void gap_by(struct attached *t, u64 took, u32 tid, const void *comm)
 
 /* --- The cycle --- */
 
+/* The record of a cycle, which is counted for its thread where the buffer is full. A part of the
+ * buffer is left to the ends of threads, whose records have these counts. */
+INLINE void emit_cycle(struct attached *t, struct buffer *buffer, u64 release, u32 tid, u8 kind,
+		       u32 cpu, const void *record, u32 bytes)
+{
+	u64 limit = mask - mask / 32;
+
+	if (unlikely(!try_emit(buffer, release, tid, kind, cpu, record, bytes / 8, limit)))
+		t->times.lost_cycles++;
+}
+
 /* The cycle that is open ends: its last wait was entered at `again`. Its sums are in `before`. */
 GLOBAL int publish_cycle(struct attached *t, u32 tid, u64 again)
 {
@@ -1137,8 +1152,9 @@ GLOBAL int publish_cycle(struct attached *t, u32 tid, u64 again)
 #pragma unroll
 	for (u32 i = 0; i < WIRE_CYCLE_PARTS; i++)
 		t->cycle.run[i] = t->before[i];
-	return emit_to(buffer, t->cycle.release, tid, WIRE_CYCLE, cpu, (const u64 *)&t->cycle,
-		       sizeof(struct wire_cycle) / 8);
+	emit_cycle(t, buffer, t->cycle.release, tid, WIRE_CYCLE, cpu, &t->cycle,
+		   sizeof(struct wire_cycle));
+	return 0;
 }
 
 /* --- Where the thread was --- */
@@ -2220,7 +2236,7 @@ NOINLINE int leaves_ordinarily(struct attached *t, struct cpu *cpu, struct task_
 	p->within = c->within;
 	p->calls = c->calls;
 	p->faults = c->faults;
-	emit_to(buffer, p->expires, tid, WIRE_ORDINARY, here, (const u64 *)p, sizeof(*p) / 8);
+	emit_cycle(t, buffer, p->expires, tid, WIRE_ORDINARY, here, p, sizeof(*p));
 	t->stage = NOTHING_POSTPONED;
 	/* Of a wait of this kind all else is as the one before left it. */
 	c->entered = t->entered = p->again;
@@ -2546,7 +2562,7 @@ GLOBAL int served_over(struct cpu *cpu, u64 begin, u64 now, u64 hard)
 	t->interrupted.begin = begin;
 	t->interrupted.parts[WIRE_PART_HARDIRQ] = hard;
 	t->interrupted.parts[WIRE_PART_SOFTIRQ] = later(later(now, begin), hard);
-	return emit_gap(&t->interrupted, tid, now);
+	return emit_gap(t, &t->interrupted, tid, now);
 }
 
 INLINE void served(struct cpu *cpu, u64 begin, u64 now, u64 hard)
@@ -3020,6 +3036,7 @@ GLOBAL int runs_another(struct attached *t, u32 tid)
 	bpf_map_update_elem(&selections, &number, &none, 0);
 	work_out(t, tid);
 	t->phase = NO_CYCLE;
+	t->times.lost_cycles = 0;
 	m.begin = bpf_ktime_get_ns();
 	return emit_to(buffer, m.begin, tid, WIRE_MOMENT, cpu, (const u64 *)&m, sizeof(m) / 8);
 }

@@ -160,24 +160,32 @@ NOINLINE void say_lost(struct buffer *buffer, u64 ns, u32 cpu)
 		write_record(buffer, ns, second_word(0, WIRE_LOST, 2, cpu), (const u64 *)&lost, 2);
 }
 
-INLINE int emit_to(struct buffer *buffer, u64 ns, u32 tid, u8 kind, u32 cpu, const u64 *payload,
-		   u32 words)
+/* Writes a record unless `limit` words of the buffer are full. Returns false if it was lost. */
+INLINE bool try_emit(struct buffer *buffer, u64 ns, u32 tid, u8 kind, u32 cpu, const u64 *payload,
+		     u32 words, u64 limit)
 {
-	u64 used;
+	u64 used = *(volatile u64 *)&buffer->at.head - *(volatile u64 *)&buffer->at.tail;
 
-	if (flight)
-		return write_flight(buffer, ns, second_word(tid, kind, words, cpu), payload, words);
-	used = *(volatile u64 *)&buffer->at.head - *(volatile u64 *)&buffer->at.tail;
-	if (unlikely(used + WIRE_MARGIN_WORDS > mask)) {
+	if (unlikely(used + WIRE_MARGIN_WORDS > limit)) {
 		if (!buffer->at.missed)
 			buffer->at.missed_since = ns;
 		fetch_add(&buffer->at.missed, 1);
 		fetch_add(&buffer->at.lost, 1);
-		return 0;
+		return false;
 	}
 	if (unlikely(buffer->at.missed))
 		say_lost(buffer, ns, cpu);
-	return write_record(buffer, ns, second_word(tid, kind, words, cpu), payload, words);
+	write_record(buffer, ns, second_word(tid, kind, words, cpu), payload, words);
+	return true;
+}
+
+INLINE int emit_to(struct buffer *buffer, u64 ns, u32 tid, u8 kind, u32 cpu, const u64 *payload,
+		   u32 words)
+{
+	if (flight)
+		return write_flight(buffer, ns, second_word(tid, kind, words, cpu), payload, words);
+	try_emit(buffer, ns, tid, kind, cpu, payload, words, mask);
+	return 0;
 }
 
 #endif

@@ -628,6 +628,8 @@ struct wire_times {
 	u64 stopped; /* of that asleep */
 	u64 since; /* when it came into the state that it is in; 0: no change was seen */
 	u64 now; /* that state */
+	u32 lost_cycles; /* whose records found no room, since it began or ran another program */
+	u32 lost_gaps;
 };
 
 /* A task that waited for the CPU while a watched thread had it, and got it next. */

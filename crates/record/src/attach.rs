@@ -42,7 +42,7 @@ use punctual_core::cycle::{
     CallClass, Cycle, DelayedTask, FILE_CALLS, Gap, MARKED, Moment, OpenCycle, POLLS, TaskComm,
     ThreadTimes, WAITING_CALLS, WaitingCall, WokenBy,
 };
-use punctual_core::{CpuSet, Finding, Nanos, Severity};
+use punctual_core::{CpuSet, Finding, MonotonicNs, Nanos, Severity};
 use punctual_sys::clock;
 use record::Moments;
 use std::collections::BTreeSet;
@@ -402,11 +402,19 @@ impl Attacher {
         let own = self.own.load(Ordering::Relaxed);
         let mut all = std::mem::take(&mut self.moments.times);
         all.retain(|(tid, _)| *tid != own);
+        if living {
+            all.extend(self.living_times());
+        }
+        all
+    }
+
+    /// The time of the current threads in each state, with what was lost of them.
+    pub fn living_times(&self) -> Vec<(u32, ThreadTimes)> {
+        let mut all = Vec::new();
         let Ok(map) = self.object.map("values").map_err(drop) else { return all };
         let now = u64::try_from(clock::monotonic().ns()).unwrap_or_default();
         let mut value = vec![0; self.object.value_size("values")];
-        let living = if living { self.places.all() } else { Vec::new() };
-        for (tid, number) in living {
+        for (tid, number) in self.places.all() {
             let read = sys::look_up(map, &number.to_ne_bytes(), &mut value);
             // The end of the value.
             if let (Ok(()), Some(times)) = (read, value.last_chunk::<{ Times::SIZE }>()) {
@@ -477,6 +485,11 @@ impl Attacher {
         if let Ok(map) = self.object.map("stacks") {
             self.moments.stacks.sweep(map, || needed);
         }
+    }
+
+    /// Instants before which records were lost, since the last call.
+    pub fn take_breaks(&mut self) -> Vec<MonotonicNs> {
+        std::mem::take(&mut self.moments.breaks)
     }
 
     /// The number of stacks lost for lack of space.

@@ -6,7 +6,6 @@ use punctual_bundle::sections::{Required, SectionsDocument, SectionsRun};
 use punctual_bundle::summary::VerdictWord;
 use punctual_report::terminal::{self, ShowOptions};
 use punctual_report::{export, html};
-use serde_json::json;
 use std::path::Path;
 
 fn bundle(name: &str) -> Bundle {

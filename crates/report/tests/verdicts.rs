@@ -27,6 +27,8 @@ fn ways_of(reason: &Reason) -> &'static [Way] {
                 TraceLost,
                 TraceLostNotMet,
                 TraceUnreadable,
+                FewCyclesLost,
+                CyclesLostNotMet,
             ]
         }
         Reason::Limit { .. } => &[Way::LimitViolated, Way::LimitUndecided],
@@ -40,7 +42,13 @@ fn ways_of(reason: &Reason) -> &'static [Way] {
         Reason::Failed { part: FailedPart::Load(_), .. } => &[Way::LoadFailed],
         Reason::Failed { part: FailedPart::Target(_), .. } => &[Way::TargetFailed],
         Reason::Unwritten { .. } => &[Way::DiskFull, Way::DiskFullNoneAsked, Way::DiskFullNotMet],
-        Reason::NotAsAsked { .. } => &[Way::Invalid, Way::InvalidNoneAsked],
+        Reason::NotAsAsked { .. } => &[
+            Way::Invalid,
+            Way::InvalidNoneAsked,
+            Way::CyclesLost,
+            Way::CyclesLostNoneAsked,
+            Way::CyclesLostNotMet,
+        ],
         Reason::Unreadable { .. } => &[Way::DamagedAfterMet, Way::DamagedAfterNotMet],
         Reason::LeftOut { .. } => &[Way::LeftOut, Way::LeftOutNoneAsked],
         Reason::ProgramEnded(_) => &[
@@ -75,7 +83,15 @@ fn every_way_of_ending_has_its_verdict_and_exit_code() {
             seen.extend(ways_of(reason).iter().filter(|of| **of == way));
         }
         use Way::*;
-        let without = [Met, NoneAsked, LoadDone, AsBaseline, HangsYoung, TraceLostNoneAsked];
+        let without = [
+            Met,
+            NoneAsked,
+            LoadDone,
+            AsBaseline,
+            HangsYoung,
+            FewCyclesLostNoneAsked,
+            TraceLostNoneAsked,
+        ];
         let is_without = without.contains(&way);
         assert_eq!(verdict.reasons.is_empty(), is_without, "{way:?}: {verdict:?}");
         if !is_without {

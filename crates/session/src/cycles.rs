@@ -40,7 +40,7 @@ use polling::Polling;
 use punctual_bundle::meta::MeasureMeta;
 use punctual_bundle::windows::Waited;
 use punctual_bundle::{LeftOut, LeftOutKind};
-use punctual_core::cycle::{Cycle, MomentKind, SeriesKind};
+use punctual_core::cycle::{Cycle, MomentKind, SeriesKind, ThreadTimes};
 use punctual_core::event::Tid;
 use punctual_core::{Clock, Event, Fact, Finding, MonotonicNs, Nanos, SeriesRequirement};
 use punctual_explain::cycles::lint::HostFacts;
@@ -89,6 +89,8 @@ pub struct Cycles {
     left_out: u64,
     unwritten: Vec<String>,
     stacks_lost: u64,
+    /// Records that found no room while it was measured.
+    lost: u64,
     recent: RecentSums,
     polling: Polling,
     namespace_ids: NamespaceIds,
@@ -137,6 +139,7 @@ impl Cycles {
             left_out: 0,
             unwritten: Vec::new(),
             stacks_lost: 0,
+            lost: 0,
             recent: RecentSums::default(),
             polling: Polling::default(),
             namespace_ids: NamespaceIds::default(),
@@ -167,6 +170,7 @@ impl Cycles {
             left_out: 0,
             unwritten: Vec::new(),
             stacks_lost: 0,
+            lost: 0,
             recent: RecentSums::default(),
             polling: Polling::default(),
             namespace_ids: NamespaceIds::default(),
@@ -195,7 +199,14 @@ impl Cycles {
     pub fn drain(&mut self, ended: bool, place: &mut SeriesPlace<'_>) -> DrainedCycles {
         let until = self.attacher.now();
         self.rights.look();
-        self.fetch();
+        if self.attacher.counts_by_thread() {
+            // What is lost after the buffers were emptied is not of this measurement.
+            self.count_losses(ended);
+            self.fetch();
+        } else {
+            self.fetch();
+            self.lost = self.attacher.lost();
+        }
         let mut records = std::mem::take(&mut self.later);
         // One CPU's records may be later than those that another CPU has yet to hand over.
         records.sort_by_key(|cycle| (cycle.again, cycle.release));
@@ -292,9 +303,10 @@ impl Cycles {
         let (mut begun, mut status) = (false, None);
         if let MomentKind::Exit { name, .. } = what {
             let name = Some(name.to_string()).filter(|name| !name.is_empty());
-            self.polling.spent(self.attacher.take_times(false), |of| {
-                names::comm(of).or_else(|| name.clone().filter(|_| of == tid))
-            });
+            let times = self.attacher.take_times(false);
+            self.count_lost(&times);
+            self.polling
+                .spent(times, |of| names::comm(of).or_else(|| name.clone().filter(|_| of == tid)));
             begun |= self.begin_polling(Some(Some(tid)), place);
             self.polling.end(tid);
         }
@@ -404,6 +416,28 @@ impl Cycles {
         begun
     }
 
+    /// Counts the records that found no room until now: in all, and `of_threads`.
+    fn count_losses(&mut self, of_threads: bool) {
+        self.lost = self.attacher.lost();
+        if of_threads && (self.lost > 0 || self.attacher.refused() > 0) {
+            self.count_lost(&self.attacher.living_times());
+        }
+    }
+
+    fn count_lost(&mut self, times: &[(u32, ThreadTimes)]) {
+        for (tid, times) in times {
+            if let Some(thread) = self.threads.get_mut(tid) {
+                thread.count_lost(times.lost_cycles);
+            }
+            self.polling.count_lost(*tid, times.lost_gaps);
+        }
+    }
+
+    /// Records that found no room, of which no thread is known.
+    pub(crate) fn lost_of_unknown(&self) -> u64 {
+        self.lost.saturating_sub(self.all().map(|thread| thread.lost).sum())
+    }
+
     /// Reads how long each thread was in each state.
     fn look_at_times(&mut self) {
         let times = self.attacher.take_times(true);
@@ -458,6 +492,9 @@ impl Cycles {
     }
 
     pub fn checkpoint(&mut self) {
+        if self.attacher.counts_by_thread() {
+            self.count_losses(true);
+        }
         self.threads.values_mut().for_each(|thread| thread.checkpoint(&self.calls));
         self.look_at_times();
         self.polling.checkpoint();
@@ -559,9 +596,9 @@ impl Cycles {
         &self.statuses
     }
 
-    /// Cycle records that found no room.
+    /// Cycle records that found no room, as of the last count.
     pub fn lost(&self) -> u64 {
-        self.attacher.lost()
+        self.lost
     }
 
     /// Events that the kernel did not show.

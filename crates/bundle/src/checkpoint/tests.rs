@@ -25,16 +25,21 @@ fn state_of(latencies: &[i64], usage: Fact<ThreadUsage>) -> SeriesState {
 }
 
 #[test]
-fn an_unfinished_sample_is_restored_from_a_checkpoint() {
+fn an_unfinished_sample_and_lost_records_are_restored_from_a_checkpoint() {
     let mut state = state_of(&[5_000], Fact::NotAsked);
-    for (at_least, ended) in [(7, false), (9, true)] {
+    for (at_least, ended, lost) in [(7, false, 0), (9, true, 5), (9, true, 0)] {
         let (due, at_least, lasted) = (ClockNs(-3), Nanos(at_least), Nanos(9));
         let one = Unfinished { due, at_least, lasted, passed: 4, ended };
+        for unfinished in [Some(one), None] {
+            state.data.unfinished = unfinished;
+            (state.data.losses.dropped, state.data.losses.lost_records) = (9, lost);
+            let (mut frame, text) = (Vec::new(), json(&state));
+            encode(&mut frame, 1, &state);
+            for data in [decode(&frame).unwrap().data, SeriesState::decode(&text).unwrap().data] {
+                assert_eq!((data.unfinished, data.losses), (unfinished, state.data.losses));
+            }
+        }
         state.data.unfinished = Some(one);
-        let (mut frame, text) = (Vec::new(), json(&state));
-        encode(&mut frame, 1, &state);
-        assert_eq!(decode(&frame).unwrap().data.unfinished, Some(one));
-        assert_eq!(SeriesState::decode(&text).unwrap().data.unfinished, Some(one));
     }
     let impossible = json(&state).replace("\"at_least\":9", "\"at_least\":10");
     assert!(SeriesState::decode(&impossible).is_err());

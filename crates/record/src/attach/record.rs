@@ -30,40 +30,54 @@ pub(super) struct Moments {
     pub(super) copies: Option<Copies>,
     pub(super) gaps: Vec<Gap>,
     pub(super) times: Vec<(u32, ThreadTimes)>,
+    /// Instants before which records were lost.
+    pub(super) breaks: Vec<MonotonicNs>,
 }
 
 /// Reads the cycles in a buffer, and the results besides them. Skips everything else, and truncated
 /// records.
 pub(super) fn read(mut bytes: &[u8], take: &mut dyn FnMut(Cycle), moments: &mut Moments) {
+    let mut is_after_loss = false;
     while let Some((head, rest)) = bytes.split_first_chunk::<{ Header::SIZE }>() {
         let header = Header::read(head);
         let Some((payload, rest)) = rest.split_at_checked(usize::from(header.words) * 8) else {
             return;
         };
         bytes = rest;
-        if u64::from(header.kind) == wire::CYCLE
+        let kind = u64::from(header.kind);
+        let mut written_at = MonotonicNs(i64::try_from(header.ns).unwrap_or(i64::MAX));
+        if kind == wire::CYCLE
             && let Some(cycle) = whole::<{ Wire::SIZE }>(payload)
         {
-            take(decode(&header, &Wire::read(cycle)));
+            let cycle = decode(&header, &Wire::read(cycle));
+            written_at = cycle.again;
+            take(cycle);
         }
-        if u64::from(header.kind) == wire::ORDINARY
+        if kind == wire::ORDINARY
             && let Some(cycle) = whole::<{ Ordinary::SIZE }>(payload)
         {
-            take(decode(&header, &ordinary::divide(&Ordinary::read(cycle))));
+            let cycle = decode(&header, &ordinary::divide(&Ordinary::read(cycle)));
+            written_at = cycle.again;
+            take(cycle);
         }
-        if u64::from(header.kind) == wire::GAP
+        // The lost records were made before the next one that found room.
+        if is_after_loss && moments.breaks.len() < MOMENTS {
+            moments.breaks.push(written_at);
+        }
+        is_after_loss = kind == wire::LOST;
+        if kind == wire::GAP
             && let Some(gap) = whole::<{ WireGap::SIZE }>(payload)
             && moments.gaps.len() < MOMENTS
         {
             moments.gaps.push(decode_gap(&header, &WireGap::read(gap)));
         }
-        if u64::from(header.kind) == wire::TIMES
+        if kind == wire::TIMES
             && let Some(times) = whole::<{ WireTimes::SIZE }>(payload)
             && moments.times.len() < MOMENTS
         {
             moments.times.push((header.tid, thread_times(&WireTimes::read(times), header.ns)));
         }
-        if u64::from(header.kind) == wire::MOMENT
+        if kind == wire::MOMENT
             && let Some(moment) = whole::<{ WireMoment::SIZE }>(payload)
         {
             let moment = WireMoment::read(moment);
@@ -162,7 +176,9 @@ pub(super) fn thread_times(wire: &WireTimes, now: u64) -> ThreadTimes {
     }
     let [_, ran, ready, asleep] = state.map(Nanos);
     let stopped = Nanos(i64::try_from(wire.stopped).unwrap_or(i64::MAX)).min(asleep);
-    ThreadTimes { ran, ready, waited: asleep - stopped, stopped }
+    let waited = asleep - stopped;
+    let (lost_cycles, lost_gaps) = (wire.lost_cycles.into(), wire.lost_gaps.into());
+    ThreadTimes { ran, ready, waited, stopped, lost_cycles, lost_gaps }
 }
 
 fn decode(header: &Header, wire: &Wire) -> Cycle {
@@ -361,6 +377,39 @@ mod tests {
         let preempted = moment(&wire).expect("it has a known kind");
         assert_eq!((preempted.call, preempted.time()), (None, Nanos(2_000)));
         assert_eq!(moment(&WireMoment { kind: 99, ..wire }), None);
+    }
+
+    /// The first record after a loss says until when records are missing.
+    #[test]
+    fn a_loss_breaks_the_cycles_before_the_next_record() {
+        let mut bytes = Vec::new();
+        let mut add = |kind: u64, ns: u64, payload: &[u8]| {
+            let (kind, words) = (kind as u8, (payload.len() / 8) as u8);
+            let mut head = [0; Header::SIZE];
+            Header { ns, tid: 7, kind, words, cpu: 1 }.write(&mut head);
+            bytes.extend(head);
+            bytes.extend(payload);
+        };
+        let mut wire = Wire::read(&[0; Wire::SIZE]);
+        (wire.release, wire.returned, wire.again) = (1_000, 1_500, 3_000);
+        let mut cycle = [0; Wire::SIZE];
+        wire.write(&mut cycle);
+        add(wire::CYCLE, 1_000, &cycle);
+        add(wire::LOST, 1_000, &[0; 16]);
+        add(wire::CYCLE, 1_000, &cycle);
+        add(wire::LOST, 5_000, &[0; 16]);
+        add(wire::TIMES, 5_000, &[0; WireTimes::SIZE]);
+        let (mut count, mut moments) = (0, Moments::default());
+        read(&bytes, &mut |_| count += 1, &mut moments);
+        assert_eq!((count, moments.breaks), (2, vec![MonotonicNs(3_000), MonotonicNs(5_000)]));
+    }
+
+    #[test]
+    fn lost_cycles_and_gaps_of_a_thread_are_decoded() {
+        let mut wire = WireTimes::read(&[0; WireTimes::SIZE]);
+        (wire.lost_cycles, wire.lost_gaps) = (3, 4);
+        let times = thread_times(&wire, 0);
+        assert_eq!((times.lost_cycles, times.lost_gaps), (3, 4));
     }
 
     proptest! {

@@ -83,6 +83,39 @@ static void cycles_add_up(void)
 	CHECK(count == 4);
 }
 
+/* A cycle whose record finds no room is counted for its thread, until that runs another program. */
+static void lost_cycles_are_counted_for_their_thread(void)
+{
+	u32 zero = 0, tid = thread->task.pid;
+	struct buffer *buffer = find(&buffers, &zero);
+	u64 taken;
+	struct wire_cycle c;
+
+	watch(thread);
+	now_ns = 2000;
+	switch_to(thread, 0);
+	enter(NANOSLEEP, 1, 1);
+	switch_to(idle, TASK_INTERRUPTIBLE);
+	cycle(100000, 0);
+	CHECK(!value(tid)->times.lost_cycles);
+	while (next_record(0, &c, sizeof(c)))
+		;
+	taken = buffer->at.tail;
+	buffer->at.tail = buffer->at.head - WORDS;
+	cycle(200000, 0);
+	cycle(300000, 0);
+	CHECK(value(tid)->times.lost_cycles == 2 && buffer->at.head == taken);
+	buffer->at.tail = taken;
+	cycle(400000, 0);
+	CHECK(next_record(0, &c, sizeof(c)) == WIRE_LOST);
+	CHECK(value(tid)->times.lost_cycles == 2);
+	runs_another(value(tid), tid);
+	CHECK(!value(tid)->times.lost_cycles);
+	while (next_record(0, &c, sizeof(c)))
+		;
+	unwatch(thread);
+}
+
 /* The record has which marked calls a cycle made, and to which files it wrote: its own alone. */
 static void marked_calls_are_those_of_the_cycle(void)
 {
@@ -579,6 +612,7 @@ int main(int count, char **words)
 		return print_pairs();
 	cycles_add_up();
 	unwatch(thread);
+	lost_cycles_are_counted_for_their_thread();
 	marked_calls_are_those_of_the_cycle();
 	a_fault_of_our_own_program_is_none_of_the_cycle();
 	the_culprit_has_its_own_name();

@@ -3,7 +3,7 @@
 use punctual_bundle::baseline::{HeldAgainst, LeapingFigure, WorseFigure};
 use punctual_bundle::evidence::{ClockEvidence, PhaseEvidence};
 use punctual_bundle::intervals::LimitSummary;
-use punctual_bundle::meta::TIMER_WORKLOAD;
+use punctual_bundle::meta::{ATTACHED_WORKLOAD, TIMER_WORKLOAD};
 use punctual_bundle::recording::{Keeps, RecordingDocument};
 use punctual_bundle::state::SeriesState;
 use punctual_bundle::summary::VerdictWord;
@@ -14,8 +14,8 @@ use punctual_bundle::{
 };
 use punctual_core::event::{Names, Recorded, RecordedSource};
 use punctual_core::{
-    Clock, ClockNs, CpuSet, Fact, Missing, MonotonicNs, Nanos, Sample, SeriesData, SeriesShape,
-    Unfinished,
+    Clock, ClockNs, CpuSet, Fact, Losses, Missing, MonotonicNs, Nanos, Sample, SeriesData,
+    SeriesShape, Unfinished,
 };
 use punctual_stats::summarize;
 use std::path::Path;
@@ -81,6 +81,11 @@ ways! {
     ProgramDiedEarly => (Some(Undecided), NoEvidence),
     ProgramDiedEarlyNoneAsked => (None, NoEvidence),
     ProgramDiedNotMet => (Some(NotMet), NotMet),
+    CyclesLost => (Some(Invalid), NoEvidence),
+    CyclesLostNoneAsked => (None, NoEvidence),
+    CyclesLostNotMet => (Some(NotMet), NotMet),
+    FewCyclesLost => (Some(Undecided), NoEvidence),
+    FewCyclesLostNoneAsked => (None, Done),
     EventsLost => (None, NoEvidence),
     TraceCutOff => (Some(Undecided), NoEvidence),
     TraceCutOffNoneAsked => (None, NoEvidence),
@@ -105,6 +110,7 @@ fn requirement(way: Way) -> Option<&'static str> {
         | Way::DiskFullNotMet
         | Way::CutOffNotMet
         | Way::ProgramDiedNotMet
+        | Way::CyclesLostNotMet
         | Way::TraceCutOffNotMet
         | Way::TraceLostNotMet
         | Way::DamagedAfterNotMet => Some(NOT_MET),
@@ -123,6 +129,8 @@ fn requirement(way: Way) -> Option<&'static str> {
         | Way::LeftOutNoneAsked
         | Way::ProgramDiedNoneAsked
         | Way::ProgramDiedEarlyNoneAsked
+        | Way::CyclesLostNoneAsked
+        | Way::FewCyclesLostNoneAsked
         | Way::TraceCutOffNoneAsked
         | Way::TraceLostNoneAsked
         | Way::EventsLost => None,
@@ -301,10 +309,11 @@ fn measure(way: Way, writer: &BundleWriter) {
         _ => {}
     }
     writer.write_phase(0, &phase).unwrap();
+    let lost = lost_cycles(way);
     let meta = SeriesMeta {
         name: "cpu0".into(),
         measure: "t".into(),
-        workload: TIMER_WORKLOAD.into(),
+        workload: if lost.is_some() { ATTACHED_WORKLOAD } else { TIMER_WORKLOAD }.into(),
         clock: Clock::Monotonic,
         cpus: CpuSet::single(0),
         scheduling: "SCHED_FIFO 80".into(),
@@ -337,9 +346,21 @@ fn measure(way: Way, writer: &BundleWriter) {
         passed: 0,
         ended: false,
     });
+    if let Some((lost, skipped)) = lost {
+        data.losses = Losses { skipped, dropped: lost, lost_records: lost, ..data.losses };
+    }
     let usage = Fact::NotAsked;
     let (samples_kept, log_bytes) = (series.kept(), series.log_bytes());
     series.finish(&SeriesState { data, usage, digest: None, samples_kept, log_bytes }).unwrap();
+}
+
+/// The cycles of a program that a full buffer lost, and its skipped releases.
+fn lost_cycles(way: Way) -> Option<(u64, u64)> {
+    match way {
+        Way::CyclesLost | Way::CyclesLostNoneAsked | Way::CyclesLostNotMet => Some((500, 0)),
+        Way::FewCyclesLost | Way::FewCyclesLostNoneAsked => Some((1, 1_000)),
+        _ => None,
+    }
 }
 
 fn program_end(how: HowEnded, asked: Option<Nanos>) -> ProgramEnd {

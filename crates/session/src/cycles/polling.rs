@@ -51,6 +51,8 @@ struct Poller {
     begun: Option<BegunPolling>,
     /// Gaps that were not kept.
     lost: u64,
+    /// Gaps whose records found no room.
+    lost_records: u64,
 }
 
 struct BegunPolling {
@@ -119,6 +121,13 @@ impl Polling {
             times.polls().then(|| (one.tid, name.clone()))
         };
         ripe.filter_map(polls).collect()
+    }
+
+    /// Counts the gaps of a thread whose records found no room, all that were lost so far.
+    pub(super) fn count_lost(&mut self, tid: u32, lost: u64) {
+        let Some(poller) = self.threads.get_mut(&tid) else { return };
+        poller.lost_records = poller.lost_records.max(lost);
+        poller.count_lost();
     }
 
     /// Begins the series of a thread with its gaps so far.
@@ -306,9 +315,15 @@ impl Poller {
         }
     }
 
+    fn count_lost(&mut self) {
+        let lost = self.lost + self.lost_records;
+        self.begun.iter_mut().for_each(|begun| begun.series.lose_until(lost));
+    }
+
     fn finish(&mut self) {
         let last = self.pending.take();
         last.iter().for_each(|gap| self.take(gap));
+        self.count_lost();
         let lost = self.lost;
         self.begun.iter_mut().for_each(|begun| begun.series.finish(lost));
     }
@@ -431,6 +446,7 @@ mod tests {
             ready: second * ready,
             waited: second * waited,
             stopped: Nanos::ZERO,
+            ..ThreadTimes::default()
         };
         let all = [(1, times(9, 1, 0)), (2, times(1, 0, 9)), (3, ThreadTimes::default())];
         polling.spent(all.to_vec(), |tid| Some(format!("t{tid}")));

@@ -121,6 +121,15 @@ impl CycleSeries {
         sample
     }
 
+    /// Counts samples that a full buffer lost, up to this total.
+    pub(crate) fn lose_until(&mut self, total: u64) {
+        let losses = &mut self.kept.state.data.losses;
+        let lost = total.saturating_sub(losses.lost_records);
+        losses.lost_records += lost;
+        losses.dropped += lost;
+        self.releases += lost;
+    }
+
     fn divide(&mut self, sample: &Sample, split: &Split) {
         if let Fact::Known(account) = &mut self.kept.account {
             account.account.record(split);

@@ -241,6 +241,15 @@ impl CycleRecorder {
         }
     }
 
+    /// The times of the present threads, with what was lost of each; none if only events are
+    /// recorded, whose losses belong to no thread.
+    pub(crate) fn living_times(&self) -> Vec<(u32, ThreadTimes)> {
+        match &self.source {
+            CycleSource::Bpf(bpf) => bpf.living_times(),
+            CycleSource::Tracefs(..) | CycleSource::Recording(_) => Vec::new(),
+        }
+    }
+
     /// The tasks that threads delayed; none if only events are recorded.
     pub(crate) fn delayed_tasks(&self) -> Vec<DelayedTask> {
         match &self.source {
@@ -260,7 +269,7 @@ impl CycleRecorder {
     /// The gaps in the events of the last hand-over.
     pub(crate) fn take_breaks(&mut self) -> Vec<MonotonicNs> {
         match &mut self.source {
-            CycleSource::Bpf(_) => Vec::new(),
+            CycleSource::Bpf(bpf) => bpf.take_breaks(),
             CycleSource::Tracefs(_, cycles) | CycleSource::Recording(cycles) => {
                 cycles.take_breaks()
             }
@@ -304,6 +313,11 @@ impl CycleRecorder {
             CycleSource::Bpf(bpf) => bpf.refused(),
             CycleSource::Tracefs(..) | CycleSource::Recording(_) => 0,
         }
+    }
+
+    /// Whether losses are those of cycles, each of a known thread.
+    pub(crate) fn counts_by_thread(&self) -> bool {
+        matches!(self.source, CycleSource::Bpf(_))
     }
 
     /// Cycles or events that found no room.

@@ -1,7 +1,24 @@
-//! A cycle for tests.
+//! Cycles for tests.
 
+use super::source::{CycleRecorder, EventCycles};
+use super::{CycleOptions, Cycles};
 use punctual_core::cycle::{Cycle, WaitingCall, WokenBy};
 use punctual_core::{CauseKind, MonotonicNs, Nanos, Split};
+use punctual_explain::cycles::CallNames;
+use punctual_explain::cycles::stream::{CycleStream, ShownKinds, SyscallNumbers};
+use punctual_explain::gaps::Gaps;
+
+/// A recorder of events, of which there are none yet.
+pub fn recorder() -> CycleRecorder {
+    let calls = SyscallNumbers::of(&CallNames::default());
+    let stream = CycleStream::new(calls, ShownKinds::of(&[], false), Gaps::default());
+    CycleRecorder::of_recording(EventCycles::new(stream, None), Vec::new())
+}
+
+/// The cycles of a program of which nothing was seen yet.
+pub fn cycles() -> Cycles {
+    Cycles::of_recording(CycleOptions::default(), recorder(), CallNames::default())
+}
 
 /// A cycle released at `release` (ns) that takes 100 µs, all of it running.
 pub fn cycle(release: i64) -> Cycle {

@@ -65,6 +65,8 @@ pub struct CycleThread {
     pub hidden: u64,
     /// Cycles whose release is not known.
     unknown: u64,
+    /// Cycles whose records found no room.
+    pub lost: u64,
     beyond: u64,
     totals: Totals,
     culprits: BTreeMap<TaskComm, TaskDelay>,
@@ -164,6 +166,7 @@ impl CycleThread {
             overruns: 0,
             hidden: 0,
             unknown: 0,
+            lost: 0,
             beyond: 0,
             totals: Totals::default(),
             culprits: BTreeMap::new(),
@@ -260,6 +263,14 @@ impl CycleThread {
         {
             recent.add(&measured.cycle);
             self.take(&measured);
+        }
+    }
+
+    /// Counts its cycles whose records found no room, all that were lost so far.
+    pub(crate) fn count_lost(&mut self, lost: u64) {
+        self.lost = self.lost.max(lost);
+        if let CycleThreadState::Cyclic(cyclic) = &mut self.state {
+            cyclic.series.iter_mut().for_each(|series| series.lose_until(self.lost));
         }
     }
 
@@ -389,7 +400,9 @@ impl CycleThread {
         let mut series = Vec::new();
         for (number, kind) in (*place.next..).zip(SeriesKind::CYCLIC) {
             let meta = meta(label, kind, (tid, &facts), &inferred, &wait, options);
-            series.push(CycleSeries::begin(kind, meta, span, place, number)?);
+            let mut begun = CycleSeries::begin(kind, meta, span, place, number)?;
+            begun.lose_until(self.lost);
+            series.push(begun);
         }
         if self.is_live {
             self.practice.refresh(self.tid, &inferred, calls);
@@ -773,7 +786,48 @@ fn meta(
 
 #[cfg(test)]
 mod tests {
+    use super::super::testing;
     use super::*;
+    use punctual_bundle::{BundleWriter, PhaseMeta};
+
+    /// A thread whose cycles of 1 ms are known, with `lost` of them lost before.
+    fn cyclic(writer: &BundleWriter, lost: u64) -> CycleThread {
+        let recorder = testing::recorder();
+        let calls = CallNames::from([(1, "clock_nanosleep".to_owned())]);
+        let mut thread = CycleThread::new(7, &recorder, "main");
+        let mut recent = RecentSums::default();
+        thread.count_lost(lost);
+        (0..30).for_each(|k| thread.push(testing::cycle(k * 1_000_000), &mut recent));
+        let inferred = thread.infer(None, None, &calls, &recorder, true).flatten();
+        let place =
+            SeriesPlace { writer, phase: 0, next: &mut 0, taken: &[], keep: 100, forever: false };
+        let options = CycleOptions::default();
+        let known = (&calls, recorder.facts(7));
+        let waits = thread.begin("loop", inferred.expect("cycles"), &place, &options, known);
+        waits.expect("a bundle").into_iter().for_each(|wait| thread.push(wait, &mut recent));
+        thread
+    }
+
+    /// Each of its series lacks a sample for each lost cycle, whenever that was counted.
+    #[test]
+    fn lost_cycles_are_losses_of_all_series_of_their_thread() {
+        let place = tempfile::tempdir().expect("a directory");
+        let writer = BundleWriter::create(&place.path().join("b"), "b", "run").expect("a bundle");
+        let phase = PhaseMeta::new("main", jiff::Timestamp::UNIX_EPOCH);
+        writer.write_phase(0, &phase).expect("written");
+        let mut thread = cyclic(&writer, 4);
+        // All that were lost until then, not those since the last count.
+        [9, 12, 12].into_iter().for_each(|lost| thread.count_lost(lost));
+        thread.finish(12);
+        assert_eq!(thread.lost, 12);
+        for series in thread.all_series() {
+            let losses = &series.kept.state.data.losses;
+            let name = &series.kept.meta.name;
+            assert_eq!((losses.dropped, losses.lost_records), (12, 12), "{name}");
+            let samples = if series.kind == SeriesKind::Period { 29 } else { 30 };
+            assert_eq!(losses.recorded, samples, "{name}");
+        }
+    }
 
     #[test]
     fn thread_labels_are_unique_and_contain_no_slash() {

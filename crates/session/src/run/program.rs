@@ -18,7 +18,7 @@ use crate::programs;
 use punctual_bundle::evidence::ProgramEvidence;
 use punctual_bundle::meta::MeasureMeta;
 use punctual_bundle::{CommandEnd, HowEnded, ProgramEnd};
-use punctual_core::{Finding, MonotonicNs, Nanos, Severity};
+use punctual_core::{Finding, Missing, MonotonicNs, Nanos, Severity};
 use punctual_host::environment::Environment;
 use punctual_host::files::{Files, Root};
 use punctual_measure::load::{GuardEvent, Guarded, LoadSpec};
@@ -73,6 +73,8 @@ pub struct ProgramRun {
     length: Option<Nanos>,
     began: Option<MonotonicNs>,
     ended: Option<ProgramExit>,
+    /// When punctual asked it to end.
+    end_requested: Option<MonotonicNs>,
     reached_end: bool,
     finished_at: Option<MonotonicNs>,
     /// Tasks killed by the OOM killer before it began.
@@ -90,7 +92,7 @@ enum ProcessSource {
     Target(CycleTarget, Option<Started>),
 }
 
-/// How a program ended by itself.
+/// How a program ended.
 struct ProgramExit {
     how: String,
     status: Option<HowEnded>,
@@ -152,6 +154,7 @@ impl ProgramRun {
             },
             began: None,
             ended: None,
+            end_requested: None,
             reached_end: false,
             finished_at: None,
             oom_kills: oom_kills(),
@@ -245,17 +248,22 @@ impl ProgramRun {
         drained
     }
 
+    /// Its end, unless punctual asked for that: how a program answers the request is no failure.
+    fn own_end(&self) -> Option<&ProgramExit> {
+        self.ended.as_ref().filter(|end| is_own_end(end.at, self.end_requested))
+    }
+
     /// The program's end, if it failed or was too early. An attached program may end with success
     /// at any time.
     pub(crate) fn failed_end(&self) -> Option<ProgramEnd> {
-        let (end, began) = (self.ended.as_ref()?, self.began?);
+        let (end, began) = (self.own_end()?, self.began?);
         let (how, program) = (end.status?, self.name.clone());
         let (ran, asked) = (end.at - began, self.length);
         let killed = how == HowEnded::Signal(libc::SIGKILL);
         let kills = || oom_kills().zip(self.oom_kills);
         let out_of_memory = killed && kills().is_some_and(|(now, before)| now > before);
         let end = ProgramEnd { program, how, ran, asked, out_of_memory };
-        (!how.is_success() || end.is_early() && !self.is_attached).then_some(end)
+        is_failure(&end, self.is_attached).then_some(end)
     }
 
     /// Whether the program's time is over, or it has ended.
@@ -327,6 +335,7 @@ impl ProgramRun {
     pub fn terminate(&mut self) {
         match &mut self.source {
             ProcessSource::Command { pid: Some(pid), .. } => {
+                self.end_requested = Some(clock::monotonic());
                 let _ = children::send(-*pid, libc::SIGTERM);
             }
             ProcessSource::Command { pid: None, .. } => {}
@@ -348,16 +357,22 @@ impl ProgramRun {
         ProgramEvidence {
             name: self.name.clone(),
             series: self.cycles.views().map(|view| view.meta.name.clone()).collect(),
-            has_end: self.length.is_some() || self.ended.is_some(),
+            has_end: self.length.is_some() || self.own_end().is_some(),
             reached_end: self.reached_end,
-            ended: self.ended.as_ref().map(|end| end.how.clone()),
-            ran: match (&self.ended, self.began) {
+            ended: self.own_end().map(|end| end.how.clone()),
+            ran: match (self.own_end(), self.began) {
                 (Some(end), Some(began)) => end.at - began,
                 (None, Some(began)) => self.finished_at.unwrap_or(began) - began,
                 (_, None) => Nanos::ZERO,
             },
-            lost: self.cycles.lost(),
+            lost: self.cycles.lost_of_unknown(),
         }
+    }
+
+    /// The losses that no series counts.
+    pub fn missing(&self) -> Option<Missing> {
+        let count = self.cycles.lost_of_unknown();
+        (count > 0).then_some(Missing::Lost { count, at_least: false })
     }
 
     /// The program's threads as measures of the bundle.
@@ -371,6 +386,16 @@ impl ProgramRun {
     }
 }
 
+/// Whether a program ended by itself: before punctual asked for its end, if it did.
+fn is_own_end(at: MonotonicNs, requested: Option<MonotonicNs>) -> bool {
+    requested.is_none_or(|requested| at < requested)
+}
+
+/// Whether a program that ended by itself failed, or ended too early.
+fn is_failure(end: &ProgramEnd, is_attached: bool) -> bool {
+    !end.how.is_success() || end.is_early() && !is_attached
+}
+
 /// Tasks killed by the OOM killer.
 fn oom_kills() -> Option<u64> {
     let text = Root::system().read("/proc/vmstat").ok()?;
@@ -381,3 +406,6 @@ fn oom_kills() -> Option<u64> {
 fn named(name: &str, is_attached: bool, why: &str) -> String {
     if is_attached { why.to_owned() } else { format!("{name}: {why}") }
 }
+
+#[cfg(test)]
+mod tests;

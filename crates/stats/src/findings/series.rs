@@ -39,6 +39,7 @@ pub fn of_series(
         scheduling,
         about.not_ended(),
         about.lost(),
+        about.releases_not_known(),
         about.overruns(),
         about.negative(),
         about.stepped(),
@@ -143,25 +144,35 @@ impl SeriesContext<'_> {
     }
 
     fn lost(&self) -> Option<Finding> {
-        let (lost, expected) = (self.summary.lost?, self.summary.expected?);
-        let share = lost as f64 / expected.max(1) as f64;
+        let losses = &self.state.data.losses;
+        let lost = if self.is_attached() { losses.lost_records } else { losses.dropped };
+        let remedy = match self.is_attached() {
+            true => {
+                "name the kind of cycle (--cycle) or the thread (--thread), so that less is \
+                 recorded, or leave a CPU to punctual"
+            }
+            false => "give the controller thread a CPU of its own, or measure with a longer period",
+        };
+        let message = "samples were lost after the measurement; no figure includes them";
+        let (share, evidence) = self.share(lost)?;
         let severity = if share >= TOO_MUCH_LOST { Severity::Bad } else { Severity::Warning };
-        let evidence = format!("{lost} of {expected} ({:.3} %)", share * 100.0);
-        if self.is_attached() {
-            let message = "no event shows when these cycles were released: their samples are not \
-                           known, and no figure includes them";
-            let finding = self.finding("releases-not-known", Severity::Warning, message);
-            return (lost > 0).then(|| finding.evidence(evidence));
-        }
-        (lost > 0).then(|| {
-            self.finding(
-                "samples-lost",
-                severity,
-                "samples were lost after the measurement; no figure includes them",
-            )
-            .evidence(evidence)
-            .remedy("give the controller thread a CPU of its own, or measure with a longer period")
-        })
+        Some(self.finding("samples-lost", severity, message).evidence(evidence).remedy(remedy))
+    }
+
+    fn releases_not_known(&self) -> Option<Finding> {
+        let losses = &self.state.data.losses;
+        let message = "no event shows when these cycles were released: their samples are not \
+                       known, and no figure includes them";
+        let (_, evidence) = self.share(losses.dropped.saturating_sub(losses.lost_records))?;
+        let finding = self.finding("releases-not-known", Severity::Warning, message);
+        self.is_attached().then(|| finding.evidence(evidence))
+    }
+
+    /// The share of these samples in those expected, and that in words; `None` if there are none.
+    fn share(&self, samples: u64) -> Option<(f64, String)> {
+        let expected = self.summary.expected?;
+        let share = samples as f64 / expected.max(1) as f64;
+        (samples > 0).then(|| (share, format!("{samples} of {expected} ({:.3} %)", share * 100.0)))
     }
 
     fn overruns(&self) -> Option<Finding> {

@@ -302,6 +302,9 @@ fn samples(
     if manifest.ending.is_none() && phase.meta.duration.is_none() {
         return unknown(CUT_OFF);
     }
+    if losses.lost_records > 0 {
+        return lost(losses.lost_records, all);
+    }
     if let Some(why) = phase.meta.missing_of_source() {
         return unknown(why);
     }
@@ -309,16 +312,15 @@ fn samples(
         return fails("nothing was measured");
     }
     if losses.dropped > 0 {
-        let share = losses.dropped as f64 / all.max(1) as f64;
-        let why = format!("{} of {all} samples were lost ({:.3} %)", losses.dropped, share * 100.0);
+        let dropped = losses.dropped;
         if view.meta.workload == ATTACHED_WORKLOAD {
-            let (dropped, share) = (losses.dropped, share * 100.0);
+            let share = dropped as f64 / all.max(1) as f64 * 100.0;
             return unknown(format!(
                 "of {dropped} of {all} cycles it is not known when they were released or ended \
                  ({share:.3} %)"
             ));
         }
-        return if share > TOO_MUCH_LOST { fails(why) } else { unknown(why) };
+        return lost(dropped, all);
     }
     if let Some(program) = program_of(evidence, &view.meta.name) {
         return program_samples(program, losses.recorded);
@@ -354,6 +356,12 @@ fn samples(
         None => {}
     }
     holds(format!("{count} samples to its end, none lost"))
+}
+
+fn lost(lost: u64, all: u64) -> Judgement {
+    let share = lost as f64 / all.max(1) as f64;
+    let why = format!("{lost} of {all} samples were lost ({:.3} %)", share * 100.0);
+    if share > TOO_MUCH_LOST { fails(why) } else { unknown(why) }
 }
 
 fn program_of<'a>(

@@ -6,7 +6,7 @@ use punctual_bundle::evidence::{
     MemoryEvidence, OtherMeasurement, PhaseEvidence, ProgramEvidence, ReadBack, SettingsEvidence,
     ThreadEvidence,
 };
-use punctual_bundle::meta::{ENTRIES_WORKLOAD, REQUESTED_SCHEDULING};
+use punctual_bundle::meta::{ATTACHED_WORKLOAD, ENTRIES_WORKLOAD, REQUESTED_SCHEDULING};
 use punctual_bundle::state::SeriesState;
 use punctual_bundle::summary::Summary;
 use punctual_bundle::{KernelEvidence, Outcome, RanOn, SeriesMeta};
@@ -363,6 +363,28 @@ fn lost_samples_make_a_run_undecided_or_invalid_if_many() {
         (NotMet, Some(NotMet), ValidityWord::Invalid),
         "a violation that was seen stays one"
     );
+}
+
+/// Of those whose release is not known, nothing was lost: however many, they are undecided.
+#[test]
+fn lost_cycles_of_a_program_count_as_lost_samples_do() {
+    let words = |lost, unknown, requirement: &str| {
+        let mut case = Case { evidence: Fact::NotAsked, ..proved() };
+        case.meta.workload = ATTACHED_WORKLOAD.into();
+        case.meta.requirements = vec![requirement.into()];
+        case.state.data.losses.dropped = lost + unknown;
+        case.state.data.losses.lost_records = lost;
+        let ids: Vec<String> = case.summary().findings.into_iter().map(|one| one.id).collect();
+        let is_found = |id: &str| ids.iter().any(|of| of == id);
+        assert_eq!(is_found("samples-lost"), lost > 0);
+        assert_eq!(is_found("releases-not-known"), unknown > 0);
+        case.words()
+    };
+    let undecided = (Undecided, Some(Undecided), ValidityWord::Undecided);
+    assert_eq!(words(1, 0, "max < 1ms"), undecided);
+    assert_eq!(words(500, 0, "max < 1ms"), (Invalid, Some(Invalid), ValidityWord::Invalid));
+    assert_eq!(words(500, 7, "max < 1us"), (NotMet, Some(NotMet), ValidityWord::Invalid));
+    assert_eq!(words(0, 500, "max < 1ms"), undecided);
 }
 
 #[test]

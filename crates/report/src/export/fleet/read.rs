@@ -378,7 +378,7 @@ impl StoredSeries {
         data.worst.sort_by_key(|sample| std::cmp::Reverse(sample.latency()));
         let dropped = row.count("lost");
         let skipped = row.count("expected").saturating_sub(recorded.saturating_add(dropped));
-        data.losses = Losses { recorded, skipped, dropped, overruns: None };
+        data.losses = Losses { recorded, skipped, dropped, ..Losses::default() };
         data
     }
 }

@@ -73,6 +73,8 @@ impl EngineSource for Measuring<'_, '_, '_, '_> {
         controller.look_at_threads(current);
         controller.evidence.before_stop(&controller.files, &current.measures);
         let stopped = controller.stop_threads(current);
+        // A program whose end is known by now was not asked for it.
+        let before = controller.load_events(&mut current.programs);
         controller.stop_programs(current);
         controller.stop_entries(current);
         if let Ok(Some(Outcome::StoppedAbove { series, latency, limit, .. })) = &ended {
@@ -93,12 +95,16 @@ impl EngineSource for Measuring<'_, '_, '_, '_> {
             // An attachment requests no settings of the program.
             Some(_) => Fact::NotAsked,
         };
+        if controller.run.attached.is_some() {
+            current.meta.missing =
+                current.programs.iter().filter_map(ProgramRun::missing).collect();
+        }
         let of_end = controller.end_loads(current);
         current.meta.duration =
             Some(Nanos(clock::monotonic().ns() - current.meta.started_monotonic));
         controller.close(current);
-        let (outcome, (), last, of_end) = (ended?, stopped?, last?, of_end?);
-        let failed = |of: &Outcome| of.is_failure();
-        Ok(outcome.or(last.filter(failed)).or(of_end.filter(failed)))
+        let (outcome, (), before) = (ended?, stopped?, before?);
+        let later = [before, last?, of_end?];
+        Ok(outcome.or(later.into_iter().flatten().find(Outcome::is_failure)))
     }
 }
