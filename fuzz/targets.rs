@@ -22,8 +22,10 @@ mod trace_text;
 mod window;
 mod wire;
 
+type FuzzTarget = (&'static str, fn(&[u8]));
+
 /// Each target by the name of its file, and of its directories of seeds and crashers.
-pub const TARGETS: &[(&str, fn(&[u8]))] = &[
+pub const TARGETS: &[FuzzTarget] = &[
     ("bundle", bundle::fuzz),
     ("bundle_log", bundle_log::fuzz),
     ("exact", exact::fuzz),
