@@ -405,3 +405,25 @@ fn a_run_is_compared_with_its_baseline() {
     let shown: serde_json::Value = serde_json::from_slice(&shown.stdout).expect("JSON");
     assert_eq!((&shown["verdict"], &shown["ending"]["exit_code"]), (&"not-met".into(), &3.into()));
 }
+
+#[test]
+fn a_claim_is_measured_for_as_long_as_it_takes() {
+    let place = Place::with(&experiment("samples = 100", ""));
+    let line = "run --quiet experiment.toml --exclude 'latency > 60s' --rate 2/second";
+    let dry = place.line(&format!("{line} --dry-run"));
+    assert!(text(&dry).contains("each of 1 CPU must be measured for 1.4 s without one"), "{dry:?}");
+    assert!(!place.bundle().exists());
+    let ran = place.line(&format!("{line} --output bundle"));
+    assert_eq!(ran.status.code(), Some(0), "{}", text(&ran));
+    assert!(
+        text(&ran).contains("main/timer/cpu0: excluded; none above 60 s in 2."),
+        "{}",
+        text(&ran)
+    );
+    let short = place.line(&format!("{line} --output short --duration 1s"));
+    assert_eq!(short.status.code(), Some(4), "{}", text(&short));
+    assert!(text(&short).contains("not yet: 1.4 s in all would do"), "{}", text(&short));
+    let often = line.replace("60s", "1ns");
+    let often = place.line(&format!("{often} --output often"));
+    assert_eq!(often.status.code(), Some(3), "{}", text(&often));
+}

@@ -299,7 +299,7 @@ fn poll(context: &TraceContext, wake: &WakeMark, softirq: bool) -> Option<(Monot
 
 /// The thread of this machine that sent the packet: no device interrupt came between, and it raised
 /// the softirq itself, outside of any interrupt.
-pub fn sender(context: &TraceContext, wake: &WakeMark) -> Option<Tid> {
+pub(crate) fn sender(context: &TraceContext, wake: &WakeMark) -> Option<Tid> {
     if packet(context, wake)?.irq.is_some() {
         return None;
     }

@@ -1,5 +1,6 @@
 #![forbid(unsafe_code)]
-//! Runs the test programs that `./x test` has compiled: `suites MESSAGES CHECKS [--all | --timelines N]`.
+//! Runs the test programs that `./x test` has compiled:
+//! `suites MESSAGES CHECKS [--all | --timelines N]`.
 //!
 //! MESSAGES is what cargo printed with `--message-format=json`; CHECKS is the number of checks that
 //! have passed already, for the closing line. Each module of a program called `pure` or `live` is a

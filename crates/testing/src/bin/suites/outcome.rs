@@ -13,7 +13,7 @@ const MAX_REPEATED: usize = 8;
 const FIRST_LINES: usize = 30;
 const LAST_LINES: usize = 120;
 
-pub struct SuiteResult {
+pub(crate) struct SuiteResult {
     suite: Suite,
     time: String,
     passed: usize,
@@ -25,7 +25,7 @@ pub struct SuiteResult {
 
 impl SuiteResult {
     /// Reads a log of libtest. One that ended without a result is one failure.
-    pub fn read(suite: &Suite, log: &str, time: String) -> SuiteResult {
+    pub(crate) fn read(suite: &Suite, log: &str, time: String) -> SuiteResult {
         let text = std::fs::read(log).map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
         SuiteResult::parse(suite, text.unwrap_or_default(), time)
     }
@@ -64,7 +64,7 @@ impl SuiteResult {
         result
     }
 
-    pub fn summary(&self) -> String {
+    pub(crate) fn summary(&self) -> String {
         let mut line = format!("{:>28}  {}: {} passed", self.time, self.suite.name, self.passed);
         for test in &self.failed {
             line += &format!("\n{:>28}  FAILED: {test}", "");
@@ -100,7 +100,7 @@ fn failed_test(rest: &str) -> Option<&str> {
     rest.strip_suffix(" ... FAILED")
 }
 
-pub struct Outcome {
+pub(crate) struct Outcome {
     pub passed: usize,
     failed: Vec<(Suite, String)>,
     skipped: Vec<(Suite, String, String)>,
@@ -109,7 +109,7 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    pub fn new(results: Vec<SuiteResult>) -> Outcome {
+    pub(crate) fn new(results: Vec<SuiteResult>) -> Outcome {
         let mut outcome = Outcome {
             passed: 0,
             failed: Vec::new(),
@@ -130,7 +130,7 @@ impl Outcome {
     }
 
     /// Prints what each failed test printed, once more: who keeps only the end still sees why.
-    pub fn show_failures(&self) {
+    pub(crate) fn show_failures(&self) {
         for result in &self.results {
             for test in &result.failed {
                 println!(
@@ -144,7 +144,7 @@ impl Outcome {
 
     /// Runs each live test that failed once more, alone: a busy machine may have failed it. In pure
     /// suites and guests a failure is final.
-    pub fn repeat_live_tests(&mut self) {
+    pub(crate) fn repeat_live_tests(&mut self) {
         if self.failed.len() > MAX_REPEATED {
             return;
         }
@@ -160,7 +160,7 @@ impl Outcome {
 
     /// A machine that has all this kind usually has may skip only what is on the list: a check that
     /// silently stops to run is a fault. One that was skipped beside others only runs once more.
-    pub fn check_skips(&mut self, list: &str) {
+    pub(crate) fn check_skips(&mut self, list: &str) {
         let has_everything = rustix::process::getuid().is_root()
             && Path::new("/sys/kernel/btf/vmlinux").exists()
             && Path::new("/usr/bin/qemu-system-x86_64").exists();
@@ -189,7 +189,7 @@ impl Outcome {
     }
 
     /// Prints the closing line.
-    pub fn close(&self) -> ExitCode {
+    pub(crate) fn close(&self) -> ExitCode {
         let tests: BTreeSet<_> =
             self.skipped.iter().map(|(suite, test, _)| (&suite.name, test)).collect();
         if !self.repeated.is_empty() {
@@ -206,9 +206,8 @@ impl Outcome {
 
 fn passes_alone(suite: &Suite, test: &str) -> bool {
     eprintln!("== once more, alone: {} {test}", suite.name);
-    let name = format!("{}.again", suite.name);
     let suite = Suite { tests: vec![test.to_owned()], ..suite.clone() };
-    let log = log_path(&name);
+    let log = log_path(&format!("{}.again", suite.log_name()));
     let time = run_timed(suite_command(&suite, "0", &["--test-threads=1"]), &log);
     let result = SuiteResult::read(&suite, &log, time);
     if result.passed != 1 || !result.failed.is_empty() {

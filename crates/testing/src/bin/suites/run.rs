@@ -11,13 +11,13 @@ use std::sync::Mutex;
 const LOGS: &str = "target/tests";
 
 #[derive(Default)]
-pub struct Runner {
+pub(crate) struct Runner {
     results: Mutex<Vec<SuiteResult>>,
 }
 
 impl Runner {
     /// Two more at a time than there are CPUs, because some wait; live ones in one lane.
-    pub fn run_beside(&self, suites: &[Suite]) {
+    pub(crate) fn run_beside(&self, suites: &[Suite]) {
         let (live, pure): (Vec<Suite>, Vec<Suite>) =
             suites.iter().cloned().partition(|suite| suite.lane == Lane::Live);
         let queue: Mutex<VecDeque<Suite>> = Mutex::new(pure.into());
@@ -35,14 +35,14 @@ impl Runner {
         });
     }
 
-    pub fn run_one_by_one(&self, suites: &[Suite]) {
+    pub(crate) fn run_one_by_one(&self, suites: &[Suite]) {
         for suite in suites {
             self.run_suite(suite, "0", &["--test-threads=1"]);
         }
     }
 
     fn run_suite(&self, suite: &Suite, niceness: &str, options: &[&str]) {
-        let log = log_path(&suite.name);
+        let log = log_path(&suite.log_name());
         let command = suite_command(suite, niceness, options);
         self.note_result(SuiteResult::read(suite, &log, run_timed(command, &log)));
     }
@@ -52,14 +52,14 @@ impl Runner {
         self.results.lock().unwrap().push(result);
     }
 
-    pub fn into_outcome(self) -> Outcome {
+    pub(crate) fn into_outcome(self) -> Outcome {
         Outcome::new(self.results.into_inner().unwrap())
     }
 }
 
 /// A test that is skipped says what it lacks, so output is always shown. SIGHUP is ignored under
 /// nohup(1), and tests of closed terminals would wait for ever.
-pub fn suite_command(suite: &Suite, niceness: &str, options: &[&str]) -> Command {
+pub(crate) fn suite_command(suite: &Suite, niceness: &str, options: &[&str]) -> Command {
     let mut command = Command::new("env");
     command
         .args(["--default-signal=HUP", "nice", "-n", niceness])
@@ -77,13 +77,13 @@ pub fn suite_command(suite: &Suite, niceness: &str, options: &[&str]) -> Command
 }
 
 /// The path of the log of a suite, absolute: suites run in other directories.
-pub fn log_path(suite: &str) -> String {
+pub(crate) fn log_path(suite: &str) -> String {
     let directory = std::env::current_dir().unwrap_or_default();
     directory.join(LOGS).join(format!("{suite}.log")).display().to_string()
 }
 
 /// Runs a command with its output in a file; returns its wall and CPU time as bash measures them.
-pub fn run_timed(command: Command, log: &str) -> String {
+pub(crate) fn run_timed(command: Command, log: &str) -> String {
     let mut timed = Command::new("bash");
     timed
         .args(["-c", "TIMEFORMAT='%0R s, %0U+%0S of CPU'; time \"$@\" >\"$0\" 2>&1", log])
@@ -107,7 +107,7 @@ pub fn run_timed(command: Command, log: &str) -> String {
 
 /// The examples in the documentation of libraries. Cargo compiles them with the variables that `x`
 /// has set, so that nothing is compiled twice.
-pub fn run_documentation(runner: &Runner) {
+pub(crate) fn run_documentation(runner: &Runner) {
     let log = log_path("documentation");
     let mut command = Command::new("cargo");
     command.args(["test", "--workspace", "--locked", "--doc", "--quiet", "--no-fail-fast"]);

@@ -31,7 +31,7 @@ const LONGEST_FIRST: &[&str] = &[
 ];
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum Lane {
+pub(crate) enum Lane {
     /// Pure, or in guests: beside anything.
     Pure,
     /// Measures this machine: one at a time, beside pure ones.
@@ -42,7 +42,7 @@ pub enum Lane {
 
 /// Tests of one program that run in one process.
 #[derive(Clone, Debug)]
-pub struct Suite {
+pub(crate) struct Suite {
     pub name: String,
     pub lane: Lane,
     pub program: PathBuf,
@@ -54,19 +54,25 @@ pub struct Suite {
 }
 
 impl Suite {
-    pub fn boots_guests(&self) -> bool {
+    pub(crate) fn boots_guests(&self) -> bool {
         let names = ["guest", "lab_vm", "target_vm", "explain_exact", "attach_causes", "truth"];
         self.lane == Lane::Pure && names.iter().any(|name| self.name.contains(name))
     }
 
-    pub fn on_timeline(&self, timeline: usize) -> Suite {
+    /// The name of its log: suites of two crates may have the same name.
+    pub(crate) fn log_name(&self) -> String {
+        let program = self.program.file_stem().unwrap_or_default().to_string_lossy();
+        format!("{}.{program}", self.name)
+    }
+
+    pub(crate) fn on_timeline(&self, timeline: usize) -> Suite {
         let name = format!("{}.at.{timeline}", self.name);
         Suite { name, timeline: Some(timeline), ..self.clone() }
     }
 }
 
 /// All suites of the programs in cargo's messages, those that take longest first.
-pub fn list_suites(messages: &str) -> Result<Vec<Suite>, String> {
+pub(crate) fn list_suites(messages: &str) -> Result<Vec<Suite>, String> {
     let text = std::fs::read_to_string(messages).map_err(|error| format!("{messages}: {error}"))?;
     let mut suites = Vec::new();
     for line in text.lines() {
@@ -106,8 +112,9 @@ fn list_tests(program: &Path, directory: &Path, options: &[&str]) -> Result<Vec<
     Ok(text.lines().filter_map(|line| line.strip_suffix(": test")).map(str::to_owned).collect())
 }
 
-/// Modules of programs called `pure` or `live` are suites. A module `live` of unit tests holds those
-/// that measure; a module `guests` of live tests holds those that boot guests, which disturb nothing.
+/// Modules of programs called `pure` or `live` are suites. A module `live` of unit tests holds
+/// those that measure; a module `guests` of live tests holds those that boot guests, which disturb
+/// nothing.
 fn group_tests(target: &str, program: &Path, directory: &Path, tests: Vec<String>) -> Vec<Suite> {
     let mut groups: BTreeMap<(String, Lane), Vec<String>> = BTreeMap::new();
     for test in tests {
@@ -137,7 +144,7 @@ fn group_tests(target: &str, program: &Path, directory: &Path, tests: Vec<String
 ///
 /// # Errors
 /// The list is too long, or a line of it names no test: one that was renamed would run nowhere.
-pub fn take_all_only(suites: &mut Vec<Suite>, list: &str) -> Result<Vec<Suite>, String> {
+pub(crate) fn take_all_only(suites: &mut Vec<Suite>, list: &str) -> Result<Vec<Suite>, String> {
     let text = std::fs::read_to_string(list).map_err(|error| format!("{list}: {error}"))?;
     let lines: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
     if lines.len() > MAX_ALL_ONLY {
