@@ -241,6 +241,16 @@ pub struct ControllerEvidence {
     /// The total delay of its rounds; delays of a tenth of a second or less do not count.
     pub delayed: Nanos,
     pub longest: Nanos,
+    /// The part of a round in which most of the longest delay arose.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub place: Option<String>,
+    /// The time of these delays in which it was ready and waited for a CPU (run delay of
+    /// /proc/PID/schedstat); absent if the kernel does not count it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waited: Option<Nanos>,
+    /// The time of these delays in which system calls of the rounds themselves were blocked.
+    #[serde(default)]
+    pub blocked: Nanos,
 }
 
 /// Another run of punctual on CPUs of this one.

@@ -82,7 +82,7 @@ pub use recording::{RecordingDocument, RecordingReader, RecordingWriter};
 pub use timebase::Timebase;
 pub use verdict::{LeftOut, LeftOutKind, Reason, Verdict};
 pub use windows::{WindowsDocument, WindowsReader, WindowsWriter};
-pub use writer::{BundleWriter, SeriesWriter};
+pub use writer::{BundleWriter, PhasePlace, SeriesWriter};
 
 /// The version of the format written; this and all earlier ones can be read.
 pub(crate) const FORMAT_VERSION: u32 = 1;

@@ -67,7 +67,7 @@ impl WindowsWriter {
     }
 
     /// Ends it: writes the final document and syncs everything to disk.
-    pub fn finish(self, document: &WindowsDocument) -> Result<(), BundleError> {
+    pub fn finish(&self, document: &WindowsDocument) -> Result<(), BundleError> {
         self.renew(document)?;
         self.directory.sync()
     }

@@ -220,14 +220,12 @@ impl BundleWriter {
 
     /// Begins phase number `index`, or updates its description.
     pub fn write_phase(&self, index: usize, phase: &PhaseMeta) -> Result<(), BundleError> {
-        self.member("phases").create_directory()?;
-        let directory = self.phase_directory(index);
-        directory.create_directory()?;
-        directory.join("phase.json").replace_json(phase)
+        self.phase(index).write(phase)
     }
 
-    fn phase_directory(&self, index: usize) -> Member {
-        self.member("phases").join(format!("{index:03}"))
+    /// The place of phase number `index`.
+    pub fn phase(&self, index: usize) -> PhasePlace {
+        PhasePlace(self.member("phases"), format!("{index:03}"))
     }
 
     /// Begins series number `series` of a phase that began; its log takes at most `keep` samples.
@@ -238,7 +236,47 @@ impl BundleWriter {
         meta: &SeriesMeta,
         keep: u64,
     ) -> Result<SeriesWriter, BundleError> {
-        let stem = self.phase_directory(phase).join(format!("{series:04}"));
+        self.phase(phase).begin_series(series, meta, keep)
+    }
+    /// Ends the bundle: writes the final findings, the figures and the ending, and syncs everything
+    /// to disk.
+    pub fn finish(mut self, summary: &Summary, ending: RunEnding) -> Result<(), BundleError> {
+        // The space is needed now, even if this fails.
+        let _ = self.member(RESERVE).remove();
+        self.write_findings(&summary.findings)?;
+        self.member("summary.json").replace_json(summary)?;
+        self.manifest.ending = Some(ending);
+        self.manifest.verdict = Some(summary.verdict.clone());
+        self.write_manifest()?;
+        Member::root(&self.directory).sync()
+    }
+}
+
+/// The place of a phase in a bundle, for a thread other than that of the [`BundleWriter`].
+#[derive(Clone)]
+pub struct PhasePlace(Member, String);
+
+impl PhasePlace {
+    /// See [`BundleWriter::write_phase`].
+    pub fn write(&self, phase: &PhaseMeta) -> Result<(), BundleError> {
+        self.0.create_directory()?;
+        let directory = self.directory();
+        directory.create_directory()?;
+        directory.join("phase.json").replace_json(phase)
+    }
+
+    fn directory(&self) -> Member {
+        self.0.join(&self.1)
+    }
+
+    /// See [`BundleWriter::series`].
+    pub fn begin_series(
+        &self,
+        series: usize,
+        meta: &SeriesMeta,
+        keep: u64,
+    ) -> Result<SeriesWriter, BundleError> {
+        let stem = self.directory().join(format!("{series:04}"));
         stem.with_extension("meta.json").replace_json(meta)?;
         let log_member = stem.with_extension("log");
         let mut file = log_member.create_new()?;
@@ -261,19 +299,6 @@ impl BundleWriter {
             lines: None,
             kept_before: 0,
         })
-    }
-
-    /// Ends the bundle: writes the final findings, the figures and the ending, and syncs everything
-    /// to disk.
-    pub fn finish(mut self, summary: &Summary, ending: RunEnding) -> Result<(), BundleError> {
-        // The space is needed now, even if this fails.
-        let _ = self.member(RESERVE).remove();
-        self.write_findings(&summary.findings)?;
-        self.member("summary.json").replace_json(summary)?;
-        self.manifest.ending = Some(ending);
-        self.manifest.verdict = Some(summary.verdict.clone());
-        self.write_manifest()?;
-        Member::root(&self.directory).sync()
     }
 }
 
@@ -387,6 +412,11 @@ impl SeriesWriter {
         (self.before_writing)();
         append(&mut self.log, &mut self.log_bytes, &mut self.buffer, |_| Ok(()))
             .map_err(BundleError::io("write", self.log_member.path()))
+    }
+
+    /// The number of samples that the log still takes.
+    pub fn room(&self) -> u64 {
+        self.keep.saturating_sub(self.kept)
     }
 
     /// The number of samples in the log and in the older one.

@@ -3,6 +3,7 @@
 mod line;
 mod plain;
 mod terminal;
+mod text;
 
 use crate::output::has_terminal;
 use line::LiveLine;
@@ -10,6 +11,7 @@ pub use plain::figures;
 use punctual_session::attach::watcher::{self as attached, Attached, Disturbed};
 use punctual_session::run::watcher::{RunWatcher, Snapshot};
 use terminal::TerminalView;
+pub use text::TextFrames;
 
 /// Shows nothing.
 struct Nobody;
@@ -44,7 +46,7 @@ pub fn cpu_watcher(quiet: bool) -> Box<dyn RunWatcher> {
 pub fn attached_watcher(quiet: bool, is_command: bool) -> Box<dyn RunWatcher> {
     match (quiet || !has_terminal(), is_command) {
         (true, _) => Box::new(Nobody),
-        (false, true) => Box::new(OfProgram(LiveLine)),
+        (false, true) => Box::new(OfProgram(LiveLine::new())),
         (false, false) => Box::new(OfProgram(TerminalView::new())),
     }
 }

@@ -1,10 +1,13 @@
 //! `punctual run`, end to end: the binary on this kernel.
 
+use crate::common::disk::Disk;
 use crate::common::{
     Place, eventually, has_program, is_root, kill, processes_in, processes_with, punctual, text,
 };
 use crate::openmetrics;
 use std::os::unix::process::CommandExt;
+use std::process::Stdio;
+use std::time::Duration;
 
 const TIMER: &str = r#"
 [[measure]]
@@ -292,10 +295,11 @@ fn a_plain_user_measures_and_is_told_what_is_missing() {
 }
 
 #[test]
-fn a_full_disk_costs_samples_but_no_figures() {
-    if !is_root("a_full_disk_costs_samples_but_no_figures") {
+fn a_full_disk_costs_samples_and_a_frozen_one_nothing() {
+    if !is_root("a_full_disk_costs_samples_and_a_frozen_one_nothing") {
         return;
     }
+    a_frozen_disk_costs_nothing();
     let place = Place::with(&experiment("duration = \"3s\"", "").replace("1ms", "100us"));
     let disk = place.path().join("disk");
     std::fs::create_dir(&disk).unwrap();
@@ -315,6 +319,38 @@ fn a_full_disk_costs_samples_but_no_figures() {
     for word in ["No space left", "another file system", "timer/cpu0"] {
         assert!(text(&ran).contains(word), "{word} is missing in {}", text(&ran));
     }
+}
+
+/// The disk takes nothing from the second second on, until after the end of the phase.
+fn a_frozen_disk_costs_nothing() {
+    let place = Place::with(&experiment("duration = \"3s\"", ""));
+    let Some(disk) = Disk::at(place.path()) else { return };
+    let mut run = punctual();
+    run.args(["run", "experiment.toml", "-o", "disk/bundle", "--metrics", "disk/x.prom"]);
+    run.current_dir(place.path()).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let run = run.spawn().expect("punctual starts");
+    eventually("a checkpoint", || {
+        let log = place.path().join("disk/bundle/phases/000/0000.log");
+        std::fs::metadata(log).is_ok_and(|log| log.len() > 1_000)
+    });
+    disk.freeze();
+    std::thread::sleep(Duration::from_secs(4));
+    disk.thaw();
+    let ran = run.wait_with_output().expect("it ends");
+    assert_eq!(ran.status.code(), Some(0), "{}", text(&ran));
+    let summary = std::fs::read(place.path().join("disk/bundle/summary.json")).expect("a summary");
+    let summary: serde_json::Value = serde_json::from_slice(&summary).expect("JSON");
+    assert_eq!(summary["validity"]["verdict"], "valid", "{summary}");
+    let series = &summary["phases"][0]["series"][0];
+    assert_eq!(series["lost"], 0, "{series}");
+    let findings = summary["findings"].as_array().expect("findings");
+    let is_told = |id: &str| findings.iter().any(|finding| finding["id"] == id);
+    assert!(!is_told("controller-delayed") && !is_told("samples-not-saved"), "{findings:#?}");
+    // Its log is whole: every sample was counted, and every counted one was written at last.
+    let bundle = place.path().join("disk/bundle").to_string_lossy().into_owned();
+    let csv = place.punctual(&["export", &bundle, "--format", "csv"]);
+    let rows = String::from_utf8_lossy(&csv.stdout).lines().count() as u64;
+    assert!(rows >= series["count"].as_u64().expect("a count"), "{rows}: {series}");
 }
 
 /// The parent of a process.

@@ -39,7 +39,7 @@ use namespace::NamespaceIds;
 use polling::Polling;
 use punctual_bundle::meta::MeasureMeta;
 use punctual_bundle::windows::Waited;
-use punctual_bundle::{LeftOut, LeftOutKind};
+use punctual_bundle::{BundleError, LeftOut, LeftOutKind};
 use punctual_core::cycle::{Cycle, MomentKind, SeriesKind, ThreadTimes};
 use punctual_core::event::Tid;
 use punctual_core::{Clock, Event, Fact, Finding, MonotonicNs, Nanos, SeriesRequirement};
@@ -87,7 +87,6 @@ pub struct Cycles {
     /// Records of the last round or later.
     later: Vec<Cycle>,
     left_out: u64,
-    unwritten: Vec<String>,
     stacks_lost: u64,
     /// Records that found no room while it was measured.
     lost: u64,
@@ -137,7 +136,6 @@ impl Cycles {
             host: facts::of_host(&Root::system(), environment),
             later: Vec::new(),
             left_out: 0,
-            unwritten: Vec::new(),
             stacks_lost: 0,
             lost: 0,
             recent: RecentSums::default(),
@@ -168,7 +166,6 @@ impl Cycles {
             host: HostFacts::default(),
             later: Vec::new(),
             left_out: 0,
-            unwritten: Vec::new(),
             stacks_lost: 0,
             lost: 0,
             recent: RecentSums::default(),
@@ -375,18 +372,11 @@ impl Cycles {
         let Some(thread) = self.threads.get_mut(&tid) else { return false };
         let label = thread::label(&thread.name, &taken);
         let known = (&self.calls, self.attacher.facts(tid));
-        match thread.begin(&label, inferred, place, &self.options, known) {
-            Ok(waits) => {
-                *place.next += SeriesKind::CYCLIC.len();
-                waits.into_iter().for_each(|record| thread.push(record, &mut self.recent));
-                if self.later.len() < FETCHED {
-                    self.fetch();
-                }
-            }
-            Err(why) => {
-                self.findings.push(findings::incomplete(&self.options.phase, &why));
-                self.unwritten.push(why.to_string());
-            }
+        let waits = thread.begin(&label, inferred, place, &self.options, known);
+        *place.next += SeriesKind::CYCLIC.len();
+        waits.into_iter().for_each(|record| thread.push(record, &mut self.recent));
+        if self.later.len() < FETCHED {
+            self.fetch();
         }
         true
     }
@@ -408,10 +398,7 @@ impl Cycles {
             taken.extend_from_slice(place.taken);
             let label = thread::label(&name, &taken);
             begun = true;
-            if let Err(why) = self.polling.begin(tid, label, place, &self.options) {
-                self.findings.push(findings::incomplete(&self.options.phase, &why));
-                self.unwritten.push(why.to_string());
-            }
+            self.polling.begin(tid, label, place, &self.options);
         }
         begun
     }
@@ -530,10 +517,17 @@ impl Cycles {
         all
     }
 
-    /// The errors that prevented writes.
-    pub fn unwritten(&self) -> Vec<String> {
-        let of_threads = self.all().filter_map(CycleThread::unwritten).map(ToString::to_string);
-        self.unwritten.iter().cloned().chain(of_threads).collect()
+    /// The first error of each thread that prevented a write.
+    pub fn unwritten(&self) -> Vec<&BundleError> {
+        let of_threads = self.all().filter_map(CycleThread::unwritten);
+        let of_polling = self.polling.all_series().filter_map(|series| series.kept.trouble());
+        of_threads.chain(of_polling).collect()
+    }
+
+    /// All series, for their last steps.
+    pub(crate) fn all_series_mut(&mut self) -> impl Iterator<Item = &mut CycleSeries> {
+        let threads = self.ended.iter_mut().chain(self.threads.values_mut());
+        threads.flat_map(CycleThread::all_series_mut).chain(self.polling.all_series_mut())
     }
 
     /// Threads omitted because there were too many.

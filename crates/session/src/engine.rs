@@ -74,6 +74,8 @@ pub trait EngineSource {
     /// Takes the samples since the round before.
     fn round(&mut self) -> Result<EngineRound, Self::Error>;
     fn checkpoint(&mut self);
+    /// Everything of a round is done: a pause begins.
+    fn rest(&mut self) {}
     /// Updates the view, `elapsed` after the begin.
     fn refresh(&mut self, now: MonotonicNs, elapsed: Nanos);
     /// Stops and saves everything that was started. Returns the outcome.
@@ -103,6 +105,7 @@ impl Engine<'_> {
         let mut checkpoints = Due::every(Some(CHECKPOINT), self.clock.now());
         let mut views = Due::every(schedule.refresh, self.clock.now());
         loop {
+            source.rest();
             self.clock.pause(schedule.tick);
             let round = source.round()?;
             let now = self.clock.now();

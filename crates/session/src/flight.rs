@@ -2,8 +2,8 @@
 //!
 //! Kernel events overwrite one another in buffers of the kernel. A separate thread polls new
 //! samples (`watch`), and copies the events around one of the worst so far (`capture`) before they
-//! are overwritten. The controller thread writes the copies ([`Flight::save`]), so a slow disk
-//! causes no delay. `worst_set` decides which samples are kept.
+//! are overwritten. The saver writes the copies ([`Flight::save`]), so a slow disk causes no delay.
+//! `worst_set` decides which samples are kept.
 
 mod capture;
 mod pacer;
@@ -13,6 +13,7 @@ mod watch;
 mod worst_set;
 
 use crate::exit::Failure;
+use crate::saver::Saver;
 use pacer::Pacer;
 use pending::PendingWindows;
 use punctual_bundle::windows::{KeptRule, Waited, WindowsDocument};
@@ -25,7 +26,7 @@ use punctual_record::{
     AttachedPrograms, RecordMode, Recorder, Request, StartError, kernel_symbols,
 };
 use std::path::Path;
-use std::sync::{Arc, Mutex, mpsc};
+use std::sync::{Arc, Mutex, OnceLock, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use watch::{Watch, WatchCommand};
@@ -41,12 +42,13 @@ pub struct Flight {
     commands: mpsc::Sender<WatchCommand>,
     pending: Arc<Mutex<PendingWindows>>,
     pacer: Option<Pacer>,
-    writer: WindowsWriter,
+    writer: Arc<WindowsWriter>,
+    saver: Saver,
     document: WindowsDocument,
     /// The number of kernel addresses that were looked up.
     named: usize,
     /// The first failed write; nothing is written after it.
-    trouble: Option<BundleError>,
+    trouble: Arc<OnceLock<BundleError>>,
 }
 
 impl Flight {
@@ -59,8 +61,9 @@ impl Flight {
         plan: &ExplainPlan,
         cpus: CpuSet,
         thread_cpus: &CpuSet,
+        saver: &Saver,
     ) -> Result<Flight, Failure> {
-        Flight::start_attached(bundle, plan, cpus, thread_cpus).map(|(flight, _)| flight)
+        Flight::start_attached(bundle, plan, cpus, thread_cpus, saver).map(|(flight, _)| flight)
     }
 
     /// Like [`Flight::start`], with the recorder's BPF programs.
@@ -69,6 +72,7 @@ impl Flight {
         plan: &ExplainPlan,
         cpus: CpuSet,
         thread_cpus: &CpuSet,
+        saver: &Saver,
     ) -> Result<(Flight, AttachedPrograms), Failure> {
         let rule = KeptRule {
             worst: plan.worst,
@@ -114,9 +118,11 @@ impl Flight {
         names.tasks.clear();
         let document = WindowsDocument::new(rule, recorded, names);
         let writer = WindowsWriter::create(bundle, &document).map_err(Failure::failed)?;
+        let (writer, saver) = (Arc::new(writer), saver.clone());
         let pacer = buffer_progress.map(Pacer::new);
-        let (named, trouble) = (0, None);
-        let flight = Flight { thread, commands, pending, pacer, writer, document, named, trouble };
+        let (named, trouble) = (0, Arc::default());
+        let flight =
+            Flight { thread, commands, pending, pacer, writer, saver, document, named, trouble };
         Ok((flight, attached))
     }
 
@@ -153,7 +159,7 @@ impl Flight {
         }
     }
 
-    /// Writes the copies made since the last call.
+    /// Hands the copies made since the last call to the saver.
     pub fn save(&mut self) {
         let Some(taken) = self.pending.lock().ok().and_then(|mut pending| pending.take()) else {
             return;
@@ -167,25 +173,30 @@ impl Flight {
                 names.symbols = symbols;
             }
         }
-        // In this order: everything in a window has a name, and there are never fewer windows than
-        // before.
-        let mut outcome = self.writer.renew(&self.document);
-        for (number, window) in &taken.fresh {
-            let records: Vec<&[u8]> = window.records.iter().map(Vec::as_slice).collect();
-            outcome = outcome.and_then(|()| self.writer.put(*number, &window.head, &records));
-        }
-        for number in &taken.gone {
-            outcome = outcome.and_then(|()| self.writer.remove(*number));
-        }
-        if let (Err(why), None) = (outcome, &self.trouble) {
-            self.trouble = Some(why);
-        }
+        let (writer, document) = (Arc::clone(&self.writer), self.document.clone());
+        let trouble = Arc::clone(&self.trouble);
+        self.saver.put(0, move || {
+            // In this order: everything in a window has a name, and there are never fewer windows
+            // than before.
+            let mut outcome = writer.renew(&document);
+            for (number, window) in &taken.fresh {
+                let records: Vec<&[u8]> = window.records.iter().map(Vec::as_slice).collect();
+                outcome = outcome.and_then(|()| writer.put(*number, &window.head, &records));
+            }
+            for number in &taken.gone {
+                outcome = outcome.and_then(|()| writer.remove(*number));
+            }
+            if let Err(why) = outcome {
+                let _ = trouble.set(why);
+            }
+        });
     }
 
     /// Ends the recorder after writing everything; returns the findings.
     pub fn stop(mut self) -> Vec<Finding> {
         let _ = self.commands.send(WatchCommand::Stop);
         self.save();
+        let saved = self.saver.finish(|_| ());
         let Some((recorded, names)) = self.thread.join().ok().flatten() else {
             return vec![Finding::new("explain-died", Severity::Bad, "explain", DIED)];
         };
@@ -194,11 +205,11 @@ impl Flight {
         self.document.names = Names { tasks, ..names };
         self.document.complete = true;
         let mut findings = self.document.findings();
-        let written = self.writer.finish(&self.document);
-        findings.extend(self.trouble.or(written.err()).map(|why| {
+        let written = self.writer.finish(&self.document).map_err(|why| why.to_string());
+        let first = self.trouble.get().map(ToString::to_string).or(saved.err());
+        findings.extend(first.or(written.err()).map(|why| {
             let message = "not every window could be written";
-            Finding::new("windows-incomplete", Severity::Bad, "explain", message)
-                .evidence(why.to_string())
+            Finding::new("windows-incomplete", Severity::Bad, "explain", message).evidence(why)
         }));
         findings
     }

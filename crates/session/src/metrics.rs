@@ -2,26 +2,51 @@
 //! while they are measured.
 
 use crate::exit::Failure;
+use crate::frames::FrameWriter;
+use crate::saver::END_TIMEOUT;
 use punctual_core::{Finding, MonotonicNs, Nanos, Severity};
 use std::ffi::OsString;
 use std::fs::{self, OpenOptions, Permissions};
 use std::io::{self, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Time between two versions of the file.
 pub(crate) const INTERVAL: Nanos = Nanos::from_secs(15);
 /// The collector runs as another user.
 const MODE: u32 = 0o644;
 
-/// The file, and the results of its writes.
+/// The file, and the results of its writes, which a thread of its own makes.
 #[derive(Default)]
 pub struct MetricsFile {
     path: PathBuf,
     next: MonotonicNs,
+    results: Arc<Mutex<WriteResults>>,
+    /// Since the first write.
+    writer: Option<FrameWriter<String>>,
+}
+
+#[derive(Default)]
+struct WriteResults {
     written: u64,
     failed: u64,
     why: Option<io::Error>,
+}
+
+impl WriteResults {
+    fn add(&mut self, result: io::Result<()>) {
+        self.written += 1;
+        if let Err(why) = result {
+            self.failed += 1;
+            self.why.get_or_insert(why);
+        }
+    }
+}
+
+/// The results; locked only to count one.
+fn lock(results: &Mutex<WriteResults>) -> MutexGuard<'_, WriteResults> {
+    results.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl MetricsFile {
@@ -41,24 +66,46 @@ impl MetricsFile {
 
     /// Replaces the file for the last time, after findings are closed.
     pub fn conclude(&mut self, text: &str) -> Result<(), Failure> {
-        let cannot = |why| Failure::failed(format!("cannot write {}: {why}", self.path.display()));
-        write(&self.path, text).map_err(cannot)
+        let written = self.settle().and_then(|()| write(&self.path, text));
+        written
+            .map_err(|why| Failure::failed(format!("cannot write {}: {why}", self.path.display())))
     }
 
-    /// Replaces the file as a whole. A failure becomes a finding.
-    pub fn write(&mut self, text: &str) {
-        self.written += 1;
-        if let Err(why) = write(&self.path, text) {
-            self.failed += 1;
-            self.why.get_or_insert(why);
+    /// Replaces the file as a whole, unless a newer version comes first. Returns immediately; a
+    /// failure becomes a finding.
+    pub fn write(&mut self, text: String) {
+        if self.writer.is_none() {
+            let (path, results) = (self.path.clone(), Arc::clone(&self.results));
+            let started = FrameWriter::start(move |text: String| {
+                let result = write(&path, &text);
+                lock(&results).add(result);
+            });
+            match started {
+                Ok(writer) => self.writer = Some(writer),
+                Err(why) => return lock(&self.results).add(Err(why)),
+            }
+        }
+        if let Some(writer) = &self.writer {
+            writer.put(text);
         }
     }
 
+    /// Waits until the last version is written.
+    fn settle(&mut self) -> io::Result<()> {
+        let is_written = self.writer.take().is_none_or(|writer| writer.finish(END_TIMEOUT));
+        if is_written { Ok(()) } else { Err(io::ErrorKind::TimedOut.into()) }
+    }
+
     /// The finding of failed writes.
-    pub fn finding(&self, subject: &str) -> Option<Finding> {
-        let why = self.why.as_ref()?;
-        let message =
-            format!("the metrics were not written {} of {} times", self.failed, self.written);
+    pub fn finding(&mut self, subject: &str) -> Option<Finding> {
+        let settled = self.settle();
+        let mut results = lock(&self.results);
+        if settled.is_err() {
+            results.add(settled);
+        }
+        let WriteResults { written, failed, why } = &*results;
+        let why = why.as_ref()?;
+        let message = format!("the metrics were not written {failed} of {written} times");
         let finding = Finding::new("metrics-not-written", Severity::Warning, subject, message)
             .evidence(format!("{}: {why}", self.path.display()));
         Some(finding.remedy(
@@ -119,7 +166,7 @@ mod tests {
         )
         .expect("a FIFO");
         let mut file = MetricsFile::new(path.clone());
-        file.write("nobody reads\n");
+        file.write("nobody reads\n".to_owned());
         assert!(file.finding("attached").is_some(), "it does not wait for a reader");
         let reader = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(&path);
         let mut reader = reader.expect("it is there");
@@ -139,15 +186,17 @@ mod tests {
         let mut file = MetricsFile::new(path.clone());
         assert!(file.is_due(MonotonicNs(5)) && !file.is_due(MonotonicNs(6)));
         assert!(file.is_due(MonotonicNs(5) + INTERVAL));
-        file.write("one\n");
-        file.write("two\n");
+        file.write("one\n".to_owned());
+        file.settle().expect("it is written");
+        file.write("two\n".to_owned());
+        file.settle().expect("it is written");
         assert_eq!(fs::read_to_string(&path).expect("it is there"), "two\n");
         let mode = fs::metadata(&path).expect("it is there").permissions().mode();
         assert_eq!(mode & 0o777, MODE);
         assert!(file.finding("attached").is_none());
         fs::remove_file(&path).expect("it is there");
         fs::create_dir(&path).expect("a directory in its place");
-        file.write("three\n");
+        file.write("three\n".to_owned());
         let finding = file.finding("attached").expect("it failed");
         assert_eq!(finding.message, "the metrics were not written 1 of 3 times");
         assert!(file.conclude("four\n").is_err(), "the last ones are missing");

@@ -46,6 +46,7 @@ use crate::metrics::MetricsFile;
 use crate::notify::ServiceManager;
 use crate::recording::{Recording, RecordingWanted};
 use crate::request::{self, Loaded};
+use crate::saver::Saver;
 use crate::unfinished::UnfinishedBundle;
 use crate::violation::ViolationHook;
 use calibration::{Recorders, Setup};
@@ -132,12 +133,15 @@ pub fn run(
     write_request(&mut writer, plan, file).map_err(Failure::failed)?;
     let gap = context.further.continuation.as_ref().map(|of| of.gap);
     gap.map(|gap| writer.set_gap(gap)).transpose().map_err(Failure::failed)?;
+    let saver = Saver::start(&plan.controller_cpus)
+        .map_err(|why| Failure::failed(format!("cannot start a thread: {why}")))?;
     let plan = &seeded;
     let mut run = Run {
         guard: guard_for(plan)?,
         attached: context.attached,
         plan,
         writer,
+        saver,
         findings: found.unwrap_or_default(),
         unwritten: Vec::new(),
         partition,
@@ -236,7 +240,7 @@ fn companions(
     metrics: Option<SharedMetrics>,
 ) -> Result<Vec<Box<dyn Companion>>, Failure> {
     let plan = run.plan;
-    let Run { writer, findings, attached, .. } = run;
+    let Run { writer, saver, findings, attached, .. } = run;
     let (bundle, cpus) = (writer.directory(), &plan.controller_cpus);
     let backend = attached.as_ref().map_or(Backend::Auto, |attached| attached.backend);
     let by_backend = |wanted: RecordingWanted| RecordingWanted { backend, ..wanted };
@@ -248,7 +252,7 @@ fn companions(
         let online = request::online_cpus()?;
         let started = match backend {
             Backend::Tracefs => Err(Failure::refused("tracefs was requested")),
-            _ => Flight::start(bundle, explain, online.clone(), cpus),
+            _ => Flight::start(bundle, explain, online.clone(), cpus, saver),
         };
         match started {
             Ok(started) => flight = Some(started),
@@ -275,7 +279,7 @@ fn companions(
         }
     }
     let accounting = accounting::AccountingState::start(plan, findings);
-    let hook = |command: &String| ViolationHook::new(command.clone(), bundle);
+    let hook = |command: &String| ViolationHook::new(command.clone(), bundle, saver);
     let measured = plan.phases.iter().flat_map(|phase| &phase.measures);
     let measured = measured.fold(CpuSet::new(), |all, measure| all.union(&measure.cpus));
     // Windows and accounts are written before a command starts that may read them.

@@ -1,18 +1,23 @@
 //! The keeper of one series: its statistics, its log, its account, its lines. Sources pass samples
 //! on, one or many at a time; storage and write errors are handled here.
 
+mod files;
 #[cfg(test)]
 mod tests;
+
+pub(crate) use files::SeriesFiles;
 
 use punctual_bundle::observed::ObservedSamples;
 use punctual_bundle::state::SeriesState;
 use punctual_bundle::{BundleError, LineKeeper, SeriesAccount, SeriesMeta, SeriesWriter};
+use punctual_core::format::counted;
 use punctual_core::{
-    Clock, ClockNs, Fact, MonotonicNs, Nanos, Sample, SampleWindow, SeriesData, SeriesShape,
+    Clock, ClockNs, Fact, Finding, MonotonicNs, Nanos, Sample, SampleWindow, SeriesData,
+    SeriesShape, Severity,
 };
 use punctual_measure::collect::{RecentFigures, extend_window};
 use punctual_stats::SeriesView;
-use punctual_sys::{clock, pace};
+use punctual_sys::clock;
 
 /// The maximum number of bins of an exact histogram.
 const BINS: i64 = 4_096;
@@ -27,9 +32,7 @@ pub struct KeptSeries {
     pub account: Fact<SeriesAccount>,
     /// The samples that punctual itself delayed, if that is noticed while measuring.
     pub observed: ObservedSamples,
-    /// The first error with its files.
-    trouble: Option<BundleError>,
-    writer: SeriesWriter,
+    files: SeriesFiles,
     window: Option<SampleWindow>,
     /// Samples since the last save.
     pending: Vec<Sample>,
@@ -44,9 +47,8 @@ pub(crate) fn shape_within(span: Nanos, period: Option<Nanos>) -> SeriesShape {
 }
 
 impl KeptSeries {
-    /// Creates an empty series; `writer` writes its files.
-    pub fn new(shape: SeriesShape, meta: SeriesMeta, mut writer: SeriesWriter) -> KeptSeries {
-        writer.wait_before_writing(pace::between_samples);
+    /// Creates an empty series with these files.
+    pub(crate) fn new(shape: SeriesShape, meta: SeriesMeta, files: SeriesFiles) -> KeptSeries {
         let data = SeriesData::new(shape);
         let state = SeriesState {
             data,
@@ -61,18 +63,16 @@ impl KeptSeries {
             recent: None,
             account: Fact::NotAsked,
             observed: ObservedSamples::default(),
-            trouble: None,
-            writer,
+            files,
             window: None,
             pending: Vec::new(),
             lines: None,
         }
     }
 
-    /// From now on its log keeps the newest samples, and every five minutes have a line.
-    pub(crate) fn keep_lines(&mut self, log_limit: u64) -> Result<(), BundleError> {
+    /// From now on every five minutes have a line; the log keeps the newest samples.
+    pub(crate) fn keep_lines(&mut self) {
         self.lines = Some(LineKeeper::new(clock::now(Clock::Realtime).ns(), self.now()));
-        self.writer.rotate(log_limit)
     }
 
     fn now(&self) -> ClockNs {
@@ -109,32 +109,32 @@ impl KeptSeries {
     }
 
     /// Adds samples to the log that the statistics have already. After a failed write only
-    /// statistics continue. Returns whether they were added.
+    /// statistics continue. Returns whether none failed so far.
     pub fn append(&mut self, samples: &[Sample]) -> bool {
-        if self.trouble.is_none() {
-            let written = self.writer.append(samples);
-            self.keep_trouble(written);
-        }
-        self.trouble.is_none()
+        self.files.append(samples);
+        self.trouble().is_none()
     }
 
     /// Adds ended windows to the log.
     pub(crate) fn append_windows(&mut self, windows: impl IntoIterator<Item = SampleWindow>) {
         for window in windows {
-            if self.trouble.is_none() {
-                let written = self.writer.append_window(&window);
-                self.keep_trouble(written);
-            }
+            self.files.append_window(window);
         }
     }
 
-    /// Saves the current state, for a reader after a kill.
-    pub fn checkpoint(&mut self) {
+    /// Saves the current state, for a reader after a kill, unless the last one still waits for the
+    /// disk. Returns whether it did.
+    pub fn checkpoint(&mut self) -> bool {
         let now = self.now();
         if self.lines.as_ref().is_some_and(|lines| lines.is_due(now)) {
             self.end_line();
         }
+        if self.files.is_behind() {
+            self.append_pending();
+            return false;
+        }
         self.save(SeriesWriter::checkpoint);
+        true
     }
 
     /// Saves everything durably: no more samples follow.
@@ -146,20 +146,40 @@ impl KeptSeries {
     }
 
     fn save(&mut self, write: fn(&mut SeriesWriter, &SeriesState) -> Result<(), BundleError>) {
+        self.append_pending();
+        self.files.save(self.state.clone(), write);
+        self.settle();
+    }
+
+    fn append_pending(&mut self) {
         let pending = std::mem::take(&mut self.pending);
         self.append(&pending);
-        (self.state.samples_kept, self.state.log_bytes) =
-            (self.writer.kept(), self.writer.log_bytes());
-        let written = write(&mut self.writer, &self.state);
-        self.keep_trouble(written);
+    }
+
+    /// Takes over the length of the log as far as it is written.
+    pub(crate) fn settle(&mut self) {
+        if let Some(log) = self.files.log() {
+            (self.state.samples_kept, self.state.log_bytes) = log;
+        }
+    }
+
+    /// The finding for samples that the disk did not take in time.
+    pub(crate) fn unsaved(&self, phase: &str) -> Option<Finding> {
+        let unsaved = Some(self.files.unsaved()).filter(|samples| *samples > 0)?;
+        let message = "the disk took nothing for too long: not every sample is in the log; all \
+                       figures and histograms include every sample";
+        let subject = format!("{phase}/{}", self.meta.name);
+        let finding = Finding::new("samples-not-saved", Severity::Warning, subject, message);
+        let evidence = format!("{} found no room to wait for it", counted(unsaved, "sample"));
+        Some(finding.evidence(evidence).remedy(
+            "write the bundle to a disk that is not blocked for long, or set a smaller keep_samples",
+        ))
     }
 
     /// Saves the breakdown, as far as known now.
     pub(crate) fn save_account(&mut self) {
         if !matches!(self.account, Fact::NotAsked) {
-            pace::between_samples();
-            let written = self.writer.write_account(&self.account);
-            self.keep_trouble(written);
+            self.files.write_account(self.account.clone());
         }
     }
 
@@ -167,19 +187,12 @@ impl KeptSeries {
         let now = self.now();
         let Some(lines) = &mut self.lines else { return };
         let line = lines.end(&self.state.data, clock::now(Clock::Realtime).ns(), now);
-        let written = self.writer.append_line(&line);
-        self.keep_trouble(written);
-    }
-
-    fn keep_trouble(&mut self, written: Result<(), BundleError>) {
-        if let Err(why) = written {
-            self.trouble.get_or_insert(why);
-        }
+        self.files.append_line(line);
     }
 
     /// The first error with its files.
     pub fn trouble(&self) -> Option<&BundleError> {
-        self.trouble.as_ref()
+        self.files.trouble()
     }
 
     /// The view for the analysis.

@@ -17,10 +17,11 @@ pub use foreign::{call_paths, import, recognizes};
 
 use crate::cycles::series::SeriesPlace;
 use crate::cycles::source::{CycleRecorder, EventCycles};
-use crate::cycles::{CycleOptions, Cycles};
+use crate::cycles::{self, CycleOptions, Cycles};
 use crate::end::{self, Further, MeasuredRun, RunEnd};
 use crate::exit::{Exit, Failure};
 use crate::playback::{self, OpenedRecording};
+use crate::saver::Saver;
 use punctual_bundle::{Bundle, BundleWriter, Outcome, PhaseMeta};
 use punctual_core::event::{Group, Names, Recorded};
 use punctual_core::{Event, Finding, Missing, Severity};
@@ -143,8 +144,8 @@ fn add_cycles(
     let mut cycles = Cycles::of_recording(options, source, names.syscalls.clone());
     let mut next = 0;
     let mut place = SeriesPlace {
-        writer: &writer,
-        phase: 0,
+        phase: writer.phase(0),
+        saver: &Saver::on_caller(),
         next: &mut next,
         taken: &[],
         keep: LOGGED_SAMPLES,
@@ -170,6 +171,8 @@ fn add_cycles(
     findings.extend(none.as_ref().map(nothing::Nothing::finding));
     let none = none.map(|none| none.to_string());
     let unwritten = cycles.unwritten();
+    findings.extend(unwritten.iter().map(|why| cycles::incomplete(&phase.name, why)));
+    let unwritten = unwritten.iter().map(ToString::to_string).collect();
     let breaks_off = phase.missing.iter().find_map(|missing| match missing {
         Missing::End { why } => Some(Outcome::CutOff { why: why.clone() }),
         _ => None,

@@ -3,6 +3,7 @@
 //! The controller thread starts it and never waits for it while something is measured: it runs on
 //! the CPUs of that thread, in a process group of its own, so that Ctrl-C ends the run alone.
 
+use crate::saver::Saver;
 use punctual_bundle::Member;
 use punctual_core::{BoundComparison, Finding, Metric, Nanos, Requirement, Severity};
 use punctual_stats::{SeriesView, Violation, first_violation};
@@ -11,6 +12,7 @@ use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{self, Receiver, TryRecvError};
 use std::time::{Duration, Instant};
 
 /// The file in the bundle with the command's output.
@@ -30,6 +32,8 @@ enum ViolationState {
     Waiting,
     /// A violation was found: the command is started once the bundle holds the worst sample.
     Found(FoundViolation),
+    /// The saver starts the command after what was saved before.
+    Starting(FoundViolation, Receiver<io::Result<Child>>),
     Running(FoundViolation, Child),
     Ended(FoundViolation, io::Result<ExitStatus>),
 }
@@ -38,14 +42,15 @@ enum ViolationState {
 pub struct ViolationHook {
     command: String,
     bundle: PathBuf,
+    saver: Saver,
     state: ViolationState,
 }
 
 impl ViolationHook {
     /// Creates the hook of the run that writes this bundle.
-    pub fn new(command: String, bundle: &Path) -> ViolationHook {
+    pub fn new(command: String, bundle: &Path, saver: &Saver) -> ViolationHook {
         let bundle = std::path::absolute(bundle).unwrap_or_else(|_| bundle.to_owned());
-        ViolationHook { command, bundle, state: ViolationState::Waiting }
+        ViolationHook { command, bundle, saver: saver.clone(), state: ViolationState::Waiting }
     }
 
     /// Examines these series of a phase, unless a violation was found already.
@@ -84,9 +89,21 @@ impl ViolationHook {
     /// wait.
     pub fn advance(&mut self) {
         self.state = match std::mem::replace(&mut self.state, ViolationState::Waiting) {
-            ViolationState::Found(found) => match start(&self.command, &self.bundle, &found) {
-                Ok(child) => ViolationState::Running(found, child),
-                Err(why) => ViolationState::Ended(found, Err(why)),
+            ViolationState::Found(found) => {
+                let (sender, started) = mpsc::sync_channel(1);
+                let shell = shell(&self.command, &self.bundle, &found);
+                let output = Member::root(&self.bundle).join(OUTPUT);
+                self.saver.put(0, move || drop(sender.send(start(shell, &output))));
+                ViolationState::Starting(found, started)
+            }
+            ViolationState::Starting(found, started) => match started.try_recv() {
+                Ok(Ok(child)) => ViolationState::Running(found, child),
+                Ok(Err(why)) => ViolationState::Ended(found, Err(why)),
+                Err(TryRecvError::Empty) => ViolationState::Starting(found, started),
+                Err(TryRecvError::Disconnected) => {
+                    let why = io::Error::other("the thread that starts it died");
+                    ViolationState::Ended(found, Err(why))
+                }
             },
             ViolationState::Running(found, mut child) => match child.try_wait() {
                 Ok(None) => ViolationState::Running(found, child),
@@ -103,7 +120,9 @@ impl ViolationHook {
         loop {
             self.advance();
             match &self.state {
-                ViolationState::Running(..) if Instant::now() < until => {
+                ViolationState::Starting(..) | ViolationState::Running(..)
+                    if Instant::now() < until =>
+                {
                     std::thread::sleep(Duration::from_millis(20));
                 }
                 _ => break,
@@ -111,6 +130,9 @@ impl ViolationHook {
         }
         let (found, what) = match self.state {
             ViolationState::Waiting | ViolationState::Found(_) => return None,
+            ViolationState::Starting(found, _) => {
+                (found, Err("was not started: the disk of the bundle took nothing".to_owned()))
+            }
             ViolationState::Running(found, child) => {
                 (found, Err(format!("still runs (process {}) and was left alone", child.id())))
             }
@@ -153,8 +175,7 @@ impl FoundViolation {
     }
 }
 
-fn start(command: &str, bundle: &Path, found: &FoundViolation) -> io::Result<Child> {
-    let output = Member::root(bundle).join(OUTPUT).append()?;
+fn shell(command: &str, bundle: &Path, found: &FoundViolation) -> Command {
     let Violation { requirement, figure } = found.violation;
     let mut shell = Command::new("/bin/sh");
     children::without_service_manager(&mut shell);
@@ -166,8 +187,11 @@ fn start(command: &str, bundle: &Path, found: &FoundViolation) -> io::Result<Chi
         .env("PUNCTUAL_VALUE", (figure.round() as i64).to_string())
         .env("PUNCTUAL_LIMIT", requirement.bound.to_string())
         .stdin(Stdio::null())
-        .stdout(output.try_clone()?)
-        .stderr(output)
-        .process_group(0)
-        .spawn()
+        .process_group(0);
+    shell
+}
+
+fn start(mut shell: Command, output: &Member) -> io::Result<Child> {
+    let output = output.append()?;
+    shell.stdout(output.try_clone()?).stderr(output).spawn()
 }

@@ -246,7 +246,8 @@ fn digest(phases: &[PhaseSummary]) -> Option<String> {
 }
 
 /// Findings about figures that a finding of the run replaces: the run has the kernel's answer.
-const REPLACED_BY_RUN: [(&str, &str); 1] = [("not-real-time", "scheduling-refused")];
+const REPLACED_BY_RUN: [(&str, &str); 2] =
+    [("not-real-time", "scheduling-refused"), ("samples-not-kept", "samples-not-saved")];
 
 /// What distinguishes a finding.
 fn key(finding: &Finding) -> (&str, &str) {

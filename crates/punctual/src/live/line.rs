@@ -1,18 +1,26 @@
 //! One line about an attached program.
 
+use super::TextFrames;
 use crate::output;
 use punctual_core::format;
 use punctual_session::attach::watcher::{AttachWatcher, Attached};
 
 /// The line, which overwrites itself.
-pub struct LiveLine;
+pub struct LiveLine(TextFrames);
+
+impl LiveLine {
+    pub fn new() -> LiveLine {
+        LiveLine(TextFrames::new(output::say))
+    }
+}
 
 impl AttachWatcher<Attached> for LiveLine {
     fn refresh(&mut self, state: &Attached) {
-        output::say(&format!("\r{}\u{1b}[K", line(state)));
+        self.0.show(format!("\r{}\u{1b}[K", line(state)));
     }
 
     fn end(&mut self) {
+        self.0.end();
         output::say("\r\u{1b}[K");
     }
 }

@@ -1,9 +1,10 @@
 //! Lines on a pipe: one per series at each refresh.
 
+use super::TextFrames;
+use crate::output;
 use punctual_core::format::{duration, plain};
 use punctual_report::terminal::{LiveFigures, live_header, live_line};
 use punctual_session::run::watcher::{RunWatcher, Snapshot};
-use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
 /// The minimum time between lines: a log file needs no more than one per second and series.
@@ -11,13 +12,14 @@ const AT_MOST_EVERY: Duration = Duration::from_millis(990);
 
 /// Writes lines to standard error.
 pub struct PlainLines {
+    frames: TextFrames,
     last: Option<Instant>,
     phase: Option<usize>,
 }
 
 impl PlainLines {
     pub fn new() -> PlainLines {
-        PlainLines { last: None, phase: None }
+        PlainLines { frames: TextFrames::new(output::say), last: None, phase: None }
     }
 }
 
@@ -59,7 +61,10 @@ impl RunWatcher for PlainLines {
         for (series, figures) in snapshot.phase.live().iter().zip(figures(snapshot)) {
             text += &(live_line(&figures, &series.meta.name) + "\n");
         }
-        // The run continues after the reader closed the pipe.
-        let _ = io::stderr().lock().write_all(text.as_bytes());
+        self.frames.show(text);
+    }
+
+    fn end(&mut self) {
+        self.frames.end();
     }
 }

@@ -9,10 +9,12 @@ mod disturbed;
 mod draw;
 mod line;
 
+use super::text::END_TIMEOUT;
 use crate::output;
 use line::Paper;
 use punctual_core::format::clipped;
 use punctual_session::attach::watcher::{self, Attached, Disturbed};
+use punctual_session::frames::FrameWriter;
 use punctual_session::run::watcher::{RunWatcher, Snapshot};
 use std::io::{self, Write};
 
@@ -21,36 +23,76 @@ const USUAL_SIZE: (usize, usize) = (80, 24);
 
 /// The view; the terminal is restored when it ends.
 pub struct TerminalView {
-    shown: Vec<String>,
+    screen: ScreenWriter,
     width: usize,
     colored: bool,
 }
 
+/// The writer of pictures: their lines, and the width of the terminal.
+enum ScreenWriter {
+    /// Before measuring.
+    Here(Screen),
+    /// While something is measured, which never waits for a terminal.
+    Thread(FrameWriter<Picture>),
+    Ended,
+}
+
+type Picture = (Vec<String>, usize);
+
+/// The picture on the terminal.
+#[derive(Default)]
+struct Screen {
+    shown: Vec<String>,
+    width: usize,
+}
+
+impl Screen {
+    fn show(&mut self, (lines, width): Picture) {
+        let kept: &[String] = if width == self.width { &self.shown } else { &[] };
+        let text = redrawn(self.shown.len(), kept, &lines);
+        // A closed terminal (a closed window) does not end the measurement.
+        let _ = io::stderr().lock().write_all(text.as_bytes());
+        (self.shown, self.width) = (lines, width);
+    }
+}
+
 impl TerminalView {
     pub fn new() -> TerminalView {
-        TerminalView { shown: Vec::new(), width: 0, colored: output::colored(&io::stderr()) }
+        let screen = ScreenWriter::Here(Screen::default());
+        TerminalView { screen, width: 0, colored: output::colored(&io::stderr()) }
     }
 
     /// Clears the view, for the summary that follows.
     fn clear(&mut self) {
-        if !self.shown.is_empty() {
-            self.show(Vec::new(), self.width);
+        self.show(Vec::new(), self.width);
+        if let ScreenWriter::Thread(writer) =
+            std::mem::replace(&mut self.screen, ScreenWriter::Ended)
+        {
+            writer.finish(END_TIMEOUT);
         }
     }
 
-    /// Draws the view for the terminal's current size.
+    /// Draws the view for the terminal's current size, from now on on a thread of its own.
     fn picture(&mut self, draw: impl FnOnce(Paper, usize) -> Vec<String>) {
+        if let ScreenWriter::Here(screen) = &mut self.screen {
+            let mut screen = std::mem::take(screen);
+            self.screen = match FrameWriter::start(move |picture| screen.show(picture)) {
+                Ok(writer) => ScreenWriter::Thread(writer),
+                Err(_) => ScreenWriter::Ended,
+            };
+        }
         let (width, height) = output::terminal_size(io::stderr()).unwrap_or(USUAL_SIZE);
         // The cursor's line is not part of the view.
         self.show(draw(Paper { width, colored: self.colored }, height.saturating_sub(1)), width);
     }
 
     fn show(&mut self, lines: Vec<String>, width: usize) {
-        let kept: &[String] = if width == self.width { &self.shown } else { &[] };
-        let text = redrawn(self.shown.len(), kept, &lines);
-        // A closed terminal (a closed window) does not end the measurement.
-        let _ = io::stderr().lock().write_all(text.as_bytes());
-        (self.shown, self.width) = (lines, width);
+        self.width = width;
+        match &mut self.screen {
+            ScreenWriter::Here(screen) => screen.show((lines, width)),
+            ScreenWriter::Thread(writer) => writer.put((lines, width)),
+            ScreenWriter::Ended => {}
+        }
     }
 }
 
@@ -119,13 +161,13 @@ mod tests {
     use super::*;
 
     /// A terminal emulation for these control sequences, without a right margin.
-    struct Screen {
+    struct Emulator {
         lines: Vec<String>,
         row: usize,
         written: usize,
     }
 
-    impl Screen {
+    impl Emulator {
         fn write(&mut self, text: &str) {
             let mut rest = text;
             while let Some(c) = rest.chars().next() {
@@ -164,8 +206,11 @@ mod tests {
 
     #[test]
     fn redrawing_replaces_only_the_previous_picture() {
-        let mut screen =
-            Screen { lines: vec!["$ punctual run".to_owned(), String::new()], row: 1, written: 0 };
+        let mut screen = Emulator {
+            lines: vec!["$ punctual run".to_owned(), String::new()],
+            row: 1,
+            written: 0,
+        };
         let pictures: [&[&str]; 5] =
             [&["a", "b", "c"], &["a", "B", "c"], &["longer", "", "c", "d"], &["x"], &[]];
         let mut last: Vec<String> = Vec::new();

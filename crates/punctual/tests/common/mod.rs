@@ -2,6 +2,7 @@
 
 #![allow(dead_code)] // each test file uses its share
 
+pub mod disk;
 pub mod measured;
 pub mod quota;
 

@@ -6,8 +6,8 @@ use super::options::{CycleOptions, WORKLOAD};
 use super::rows::ThreadRow;
 use super::series::{CycleSeries, SeriesPlace};
 use super::source::CycleThreadFacts;
+use punctual_bundle::SeriesMeta;
 use punctual_bundle::meta::{MeasureMeta, REQUESTED_SCHEDULING, UNKNOWN_SCHEDULING};
-use punctual_bundle::{BundleError, SeriesMeta};
 use punctual_core::cycle::{DelayedTask, Gap, SeriesKind, TaskComm, ThreadTimes, id_here};
 use punctual_core::format;
 use punctual_core::{Cell, Clock, Column, Finding, MonotonicNs, Nanos, Notes, Table};
@@ -137,18 +137,17 @@ impl Polling {
         label: String,
         place: &mut SeriesPlace<'_>,
         options: &CycleOptions,
-    ) -> Result<(), BundleError> {
-        let Some(poller) = self.threads.get_mut(&tid) else { return Ok(()) };
-        let Some(facts) = poller.facts.take() else { return Ok(()) };
+    ) {
+        let Some(poller) = self.threads.get_mut(&tid) else { return };
+        let Some(facts) = poller.facts.take() else { return };
         let meta = meta(tid, &label, facts, options);
         let number = *place.next;
-        let series = CycleSeries::begin(SeriesKind::Gap, meta, Nanos::MILLI, place, number)?;
+        let series = CycleSeries::begin(SeriesKind::Gap, meta, Nanos::MILLI, place, number);
         *place.next += 1;
         let culprits = BTreeMap::new();
         let mut begun = BegunPolling { label, series, last: None, culprits };
         std::mem::take(&mut poller.kept).iter().for_each(|gap| begun.take(gap));
         poller.begun = Some(begun);
-        Ok(())
     }
 
     /// Ends a thread: its id may be reused.
@@ -181,6 +180,11 @@ impl Polling {
 
     pub fn all_series(&self) -> impl Iterator<Item = &CycleSeries> {
         self.begun().map(|(_, begun)| &begun.series)
+    }
+
+    pub fn all_series_mut(&mut self) -> impl Iterator<Item = &mut CycleSeries> {
+        let all = self.ended.iter_mut().chain(self.threads.values_mut());
+        all.filter_map(|one| Some(&mut one.begun.as_mut()?.series))
     }
 
     /// The measures of the bundle: one for each thread, and one for all.

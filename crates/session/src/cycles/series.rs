@@ -1,10 +1,11 @@
 //! The series of a thread: samples of its cycles, and their storage.
 
-use crate::series_store::{KeptSeries, shape_within};
+use crate::saver::Saver;
+use crate::series_store::{KeptSeries, SeriesFiles, shape_within};
 use punctual_bundle::lines;
 use punctual_bundle::meta::{DETAIL_KEPT, NEWEST};
 use punctual_bundle::observed::ObservedSample;
-use punctual_bundle::{BundleError, BundleWriter, SeriesAccount, SeriesMeta};
+use punctual_bundle::{PhasePlace, SeriesAccount, SeriesMeta};
 use punctual_core::cycle::{Gap, SeriesKind};
 use punctual_core::{Account, CauseKind, Fact, MonotonicNs, Nanos, Sample, Split};
 use punctual_explain::cycles::{Begins, MeasuredCycle, NotEnded};
@@ -41,9 +42,8 @@ fn interval(
 
 /// The destination of a program's series.
 pub struct SeriesPlace<'a> {
-    pub writer: &'a BundleWriter,
-    /// The number of the phase in the bundle.
-    pub phase: usize,
+    pub phase: PhasePlace,
+    pub saver: &'a Saver,
     /// The number of the next series in the phase.
     pub next: &'a mut usize,
     /// Prefixes of other series in the phase.
@@ -74,16 +74,19 @@ impl CycleSeries {
         span: Nanos,
         place: &SeriesPlace<'_>,
         number: usize,
-    ) -> Result<CycleSeries, BundleError> {
+    ) -> CycleSeries {
         let keep = if place.forever { u64::MAX } else { place.keep };
         if place.forever {
             meta.details.insert(DETAIL_KEPT.into(), NEWEST.into());
         }
-        let writer = place.writer.series(place.phase, number, &meta, keep)?;
+        let log_limit = place.forever.then(|| lines::log_limit(number.max(SERIES)));
+        let log = (keep, log_limit);
+        let files =
+            SeriesFiles::create(place.phase.clone(), number, meta.clone(), log, place.saver);
         let shape = shape_within(span, meta.period);
-        let mut kept = KeptSeries::new(shape, meta, writer);
+        let mut kept = KeptSeries::new(shape, meta, files);
         if place.forever {
-            kept.keep_lines(lines::log_limit(number.max(SERIES)))?;
+            kept.keep_lines();
         }
         if matches!(kind, SeriesKind::Wakeup | SeriesKind::Response | SeriesKind::Gap) {
             kept.account = Fact::Known(SeriesAccount::default());
@@ -91,7 +94,7 @@ impl CycleSeries {
         kept.state.data.losses.overruns = Some(0);
         let mut series = CycleSeries { kind, kept, releases: 0 };
         series.checkpoint();
-        Ok(series)
+        series
     }
 
     /// Adds a cycle; returns its sample.
@@ -144,8 +147,9 @@ impl CycleSeries {
     }
 
     pub fn checkpoint(&mut self) {
-        self.kept.checkpoint();
-        self.kept.save_account();
+        if self.kept.checkpoint() {
+            self.kept.save_account();
+        }
     }
 
     /// Saves the series durably. `lost` records of all threads found no room.

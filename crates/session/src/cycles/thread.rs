@@ -389,9 +389,9 @@ impl CycleThread {
         place: &SeriesPlace<'_>,
         options: &CycleOptions,
         (calls, facts): (&CallNames, CycleThreadFacts),
-    ) -> Result<Vec<Cycle>, BundleError> {
+    ) -> Vec<Cycle> {
         let CycleThreadState::Learning { waits, .. } = &mut self.state else {
-            return Ok(Vec::new());
+            return Vec::new();
         };
         let waits = std::mem::take(waits);
         let longest = waits.iter().map(Cycle::response_time).max().unwrap_or(Nanos::MILLI);
@@ -400,7 +400,7 @@ impl CycleThread {
         let mut series = Vec::new();
         for (number, kind) in (*place.next..).zip(SeriesKind::CYCLIC) {
             let meta = meta(label, kind, (tid, &facts), &inferred, &wait, options);
-            let mut begun = CycleSeries::begin(kind, meta, span, place, number)?;
+            let mut begun = CycleSeries::begin(kind, meta, span, place, number);
             begun.lose_until(self.lost);
             series.push(begun);
         }
@@ -422,7 +422,7 @@ impl CycleThread {
             open: None,
         };
         self.state = CycleThreadState::Cyclic(Box::new(cyclic));
-        Ok(waits)
+        waits
     }
 
     /// The description of its response times in the bundle.
@@ -466,6 +466,13 @@ impl CycleThread {
     /// The thread's series, if it has cycles.
     pub fn all_series(&self) -> &[CycleSeries] {
         self.cyclic().map_or(&[], |cyclic| &cyclic.series)
+    }
+
+    pub fn all_series_mut(&mut self) -> &mut [CycleSeries] {
+        match &mut self.state {
+            CycleThreadState::Cyclic(cyclic) => &mut cyclic.series,
+            _ => &mut [],
+        }
     }
 
     /// The thread's series for the analysis.
@@ -591,13 +598,7 @@ impl CycleThread {
                 let callers =
                     self.worst_cycles.finding(&format!("{}/{}", self.phase, cyclic.label));
                 let left_over = self.left_over.map(|span| findings::left_over(&subject, span));
-                self.unwritten()
-                    .map(|why| findings::incomplete(&self.phase, why))
-                    .into_iter()
-                    .chain(missed)
-                    .chain(left_over)
-                    .chain(callers)
-                    .collect()
+                missed.into_iter().chain(left_over).chain(callers).collect()
             }
             CycleThreadState::Learning { .. } | CycleThreadState::Unwanted => Vec::new(),
             CycleThreadState::Other { seen, waits } => {
@@ -788,6 +789,7 @@ fn meta(
 mod tests {
     use super::super::testing;
     use super::*;
+    use crate::saver::Saver;
     use punctual_bundle::{BundleWriter, PhaseMeta};
 
     /// A thread whose cycles of 1 ms are known, with `lost` of them lost before.
@@ -799,12 +801,18 @@ mod tests {
         thread.count_lost(lost);
         (0..30).for_each(|k| thread.push(testing::cycle(k * 1_000_000), &mut recent));
         let inferred = thread.infer(None, None, &calls, &recorder, true).flatten();
-        let place =
-            SeriesPlace { writer, phase: 0, next: &mut 0, taken: &[], keep: 100, forever: false };
+        let place = SeriesPlace {
+            phase: writer.phase(0),
+            saver: &Saver::on_caller(),
+            next: &mut 0,
+            taken: &[],
+            keep: 100,
+            forever: false,
+        };
         let options = CycleOptions::default();
         let known = (&calls, recorder.facts(7));
         let waits = thread.begin("loop", inferred.expect("cycles"), &place, &options, known);
-        waits.expect("a bundle").into_iter().for_each(|wait| thread.push(wait, &mut recent));
+        waits.into_iter().for_each(|wait| thread.push(wait, &mut recent));
         thread
     }
 

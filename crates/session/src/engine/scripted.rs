@@ -3,19 +3,23 @@
 
 use super::{Begun, EarlyEnd, Engine, EngineClock, EngineRound, EngineSource, Schedule};
 use crate::end::{self, Further, MeasuredRun};
-use crate::series_store::{KeptSeries, shape_within};
+use crate::saver::{Job, Saver};
+use crate::series_store::{KeptSeries, SeriesFiles, shape_within};
 use punctual_bundle::meta::TIMER_WORKLOAD;
 use punctual_bundle::summary::Summary;
 use punctual_bundle::{Bundle, BundleWriter, Outcome, PhaseMeta, SeriesMeta, Verdict};
-use punctual_core::{Clock, ClockNs, CpuSet, MonotonicNs, Nanos, Unfinished};
+use punctual_core::{Clock, ClockNs, CpuSet, Finding, MonotonicNs, Nanos, Unfinished};
 use punctual_stats::PhaseView;
 use std::cell::Cell;
 use std::fs;
 use std::path::Path;
+use std::sync::mpsc::Receiver;
 
 /// The time between two rounds.
 pub const TICK: Nanos = Nanos::from_millis(100);
 pub const SAMPLES: u64 = 100;
+/// The most samples in the log.
+const KEPT: u64 = 10_000;
 
 /// A clock that only pauses advance.
 pub struct SimulatedClock(Cell<MonotonicNs>);
@@ -53,11 +57,31 @@ pub enum Happens {
     Killed,
 }
 
+/// A disk that takes nothing before a round.
+pub struct BlockedDisk {
+    jobs: Receiver<Job>,
+    until: usize,
+}
+
+impl BlockedDisk {
+    /// The saver of this disk; bytes of samples that wait have this room.
+    pub fn new(until: usize, room: usize) -> (Saver, BlockedDisk) {
+        let (saver, jobs) = Saver::queue(room);
+        (saver, BlockedDisk { jobs, until })
+    }
+
+    fn write(&self) {
+        self.jobs.try_iter().for_each(|job| job());
+    }
+}
+
 /// A source that follows a script.
 pub struct ScriptedSource<'a> {
     pub script: Vec<(usize, Happens)>,
     pub schedule: Schedule,
     pub writer: &'a BundleWriter,
+    pub saver: Saver,
+    pub disk: Option<BlockedDisk>,
     /// The number of rounds with samples.
     pub ends: Option<usize>,
     /// The source fails before measuring begins.
@@ -70,6 +94,7 @@ pub struct ScriptedSource<'a> {
     pub views: usize,
     pub finished: usize,
     pub unwritten: Vec<String>,
+    pub found: Vec<Finding>,
     pub further: Further,
     /// The round since which a sample is in progress.
     hangs: Option<usize>,
@@ -87,6 +112,8 @@ impl<'a> ScriptedSource<'a> {
                 at_least: None,
             },
             writer,
+            saver: Saver::on_caller(),
+            disk: None,
             ends: Some(20),
             refused: false,
             phase: PhaseMeta::new("scripted", jiff::Timestamp::UNIX_EPOCH),
@@ -96,6 +123,7 @@ impl<'a> ScriptedSource<'a> {
             views: 0,
             finished: 0,
             unwritten: Vec::new(),
+            found: Vec::new(),
             further: Further::default(),
             hangs: None,
             killed: false,
@@ -119,8 +147,9 @@ impl EngineSource for ScriptedSource<'_> {
         }
         self.writer.write_phase(0, &self.phase).map_err(|why| why.to_string())?;
         let meta = meta();
-        let writer = self.writer.series(0, 0, &meta, 1_000).map_err(|why| why.to_string())?;
-        let mut series = KeptSeries::new(shape_within(Nanos::MILLI, None), meta, writer);
+        let writer = self.writer.series(0, 0, &meta, KEPT).map_err(|why| why.to_string())?;
+        let files = SeriesFiles::new(writer, &self.saver);
+        let mut series = KeptSeries::new(shape_within(Nanos::MILLI, None), meta, files);
         series.checkpoint();
         self.series = Some(series);
         Ok(Begun::Measuring(self.schedule))
@@ -128,6 +157,9 @@ impl EngineSource for ScriptedSource<'_> {
 
     fn round(&mut self) -> Result<EngineRound, String> {
         self.rounds += 1;
+        if let Some(disk) = self.disk.as_ref().filter(|disk| self.rounds >= disk.until) {
+            disk.write();
+        }
         if self.hangs.is_none() {
             (0..SAMPLES).for_each(|_| self.push(Nanos::MICRO));
         }
@@ -160,7 +192,13 @@ impl EngineSource for ScriptedSource<'_> {
 
     fn checkpoint(&mut self) {
         self.checkpoints.push(self.rounds);
-        self.series.iter_mut().for_each(KeptSeries::checkpoint);
+        let is_behind = self.saver.is_behind();
+        if let Some(series) = &mut self.series {
+            series.checkpoint();
+        }
+        if !is_behind {
+            self.saver.end_checkpoint();
+        }
     }
 
     fn refresh(&mut self, _now: MonotonicNs, _elapsed: Nanos) {
@@ -175,6 +213,9 @@ impl EngineSource for ScriptedSource<'_> {
         self.phase.duration = Some(TICK * self.rounds as i64);
         if let Some(series) = &mut self.series {
             series.finish();
+            self.disk.iter().for_each(BlockedDisk::write);
+            series.settle();
+            self.found.extend(series.unsaved("scripted"));
             self.unwritten.extend(series.trouble().map(ToString::to_string));
         }
         let written = self.writer.write_phase(0, &self.phase);
@@ -238,7 +279,7 @@ pub fn run_in(
     change(&mut source);
     let outcome = engine.run(&mut source);
     let ScriptedSource { phase, series, rounds, checkpoints, views, finished, .. } = source;
-    let ScriptedSource { unwritten, killed, further, .. } = source;
+    let ScriptedSource { unwritten, found, killed, further, .. } = source;
     let of_end = match &outcome {
         Ok(outcome) => outcome.clone().unwrap_or(Outcome::Completed),
         Err(why) => Outcome::Failed { why: why.clone() },
@@ -247,7 +288,7 @@ pub fn run_in(
     let summary = (!killed).then(|| {
         let series = series.iter().map(KeptSeries::view).collect();
         let phases = [PhaseView { meta: &phase, series }];
-        let measured = MeasuredRun { phases: &phases, found: &[], recorded: None, unwritten };
+        let measured = MeasuredRun { phases: &phases, found: &found, recorded: None, unwritten };
         let conclude = |verdict: &Verdict| {
             concluded = Some(verdict.clone());
             Ok(())

@@ -2,13 +2,13 @@
 //! bundle gets the same.
 
 use super::CHECKPOINT;
-use super::scripted::{Became, Happens, SAMPLES, TICK, read, run, run_in};
+use super::scripted::{Became, BlockedDisk, Happens, SAMPLES, TICK, read, run, run_in};
 use crate::end::EarlierRuns;
 use crate::exit::Failure;
 use punctual_bundle::baseline::HeldAgainst;
 use punctual_bundle::summary::{Summary, VerdictWord};
-use punctual_bundle::{BundleWriter, Exit, Outcome, amend};
-use punctual_core::Nanos;
+use punctual_bundle::{Bundle, BundleWriter, Exit, Outcome, amend};
+use punctual_core::{Finding, Nanos, Sample};
 use std::path::Path;
 use std::process::Command;
 
@@ -281,6 +281,56 @@ fn a_full_disk_at_any_write_fails_the_run_and_is_never_met() {
         assert_ne!(of_reader.verdict.word, Some(VerdictWord::Met), "{pages} pages");
     }
     panic!("200 pages do not suffice");
+}
+
+/// A run of 10 s whose disk takes nothing for 8 s, with room for this many samples that wait.
+fn on_blocked_disk(room: u64, script: Vec<(usize, Happens)>) -> (Became, Summary, u64) {
+    in_bundle(|directory| {
+        let became = run(directory, script, None, |source| {
+            source.ends = Some(100);
+            let (saver, disk) = BlockedDisk::new(80, room as usize * size_of::<Sample>());
+            (source.saver, source.disk) = (saver, Some(disk));
+        });
+        let bundle = Bundle::open(directory).expect("it opens");
+        let (_, series) = bundle.series().next().expect("a series");
+        let logged = series.log().expect("a log").samples.len() as u64;
+        assert!(logged >= series.state.samples_kept, "a checkpoint states what is not there");
+        (became, read(directory), logged)
+    })
+}
+
+#[test]
+fn a_disk_that_takes_nothing_for_eight_seconds_costs_nothing_and_delays_no_round() {
+    let (became, summary, logged) = on_blocked_disk(8_000, vec![]);
+    assert_eq!((became.rounds, became.checkpoints.len(), became.views), (100, 11, 20));
+    assert_eq!((became.outcome, summary.verdict.exit()), (Ok(None), Exit::Done));
+    let series = &summary.phases[0].series[0];
+    assert_eq!((series.count, logged, series.lost), (100 * SAMPLES, 100 * SAMPLES, Some(0)));
+    assert!(!summary.findings.iter().any(|finding| finding.id == "samples-not-saved"));
+}
+
+#[test]
+fn samples_that_find_no_room_to_wait_are_counted_and_reported() {
+    let (became, summary, logged) = on_blocked_disk(3_000, vec![]);
+    assert_eq!((became.rounds, became.outcome), (100, Ok(None)));
+    assert_eq!(summary.verdict.exit(), Exit::Done, "the figures include all");
+    assert_eq!(summary.phases[0].series[0].count, 100 * SAMPLES);
+    let is_it = |finding: &&Finding| finding.id == "samples-not-saved";
+    let finding = summary.findings.iter().find(is_it).expect("it is reported");
+    let unsaved = 100 * SAMPLES - logged;
+    assert!(logged > 2_000 && unsaved > 6_000, "{logged}");
+    let evidence = finding.evidence.as_deref().expect("the number");
+    assert!(evidence.replace(',', "").contains(&unsaved.to_string()), "{evidence}: {unsaved}");
+    assert!(!summary.findings.iter().any(|finding| finding.id == "samples-not-kept"));
+}
+
+#[test]
+fn a_run_killed_after_its_disk_took_nothing_opens_with_what_was_written_since() {
+    let (became, summary, logged) = on_blocked_disk(8_000, vec![(85, Happens::Killed)]);
+    assert!(became.summary.is_none());
+    assert_eq!(summary.verdict.word, Some(VerdictWord::Undecided));
+    let count = summary.phases[0].series[0].count;
+    assert_eq!((count, logged), (81 * SAMPLES, 81 * SAMPLES), "the checkpoint of round 81");
 }
 
 #[test]

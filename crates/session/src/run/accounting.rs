@@ -137,7 +137,7 @@ impl Companion for AccountingState {
         self.settle(&mut phase.series, false);
     }
 
-    fn checkpoint(&mut self, phase: &mut PhaseRun) {
+    fn save(&mut self, phase: &mut PhaseRun) {
         phase.series.iter_mut().for_each(SeriesRun::save_account);
     }
 

@@ -26,7 +26,7 @@ impl Companion for Recording {
 /// The command starts one checkpoint after its violation was found: by then the bundle holds the
 /// sample, and the window around it.
 impl Companion for ViolationHook {
-    fn checkpoint(&mut self, phase: &mut PhaseRun) {
+    fn save(&mut self, phase: &mut PhaseRun) {
         self.advance();
         self.examine(&phase.meta.name, phase.view().series, false);
     }

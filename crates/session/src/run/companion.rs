@@ -17,7 +17,9 @@ pub trait Companion {
     fn begin_series(&mut self, _phase: &str, _place: usize, _: &SeriesRun, _: &SampleSource) {}
     fn begin_phase(&mut self, _: &mut PhaseRun) {}
     fn tick(&mut self, _: &mut PhaseRun) {}
-    /// About each second: statistics were saved.
+    /// After statistics were saved: about each second, unless the disk takes nothing.
+    fn save(&mut self, _: &mut PhaseRun) {}
+    /// About each second.
     fn checkpoint(&mut self, _: &mut PhaseRun) {}
     /// A latency of this series exceeded this limit and ends the run.
     fn stopped_above(&mut self, _series: &str, _latency: Nanos, _limit: Nanos) {}

@@ -62,7 +62,7 @@ impl Companion for Explaining {
         self.flight.poll();
     }
 
-    fn checkpoint(&mut self, _: &mut PhaseRun) {
+    fn save(&mut self, _: &mut PhaseRun) {
         self.flight.save();
     }
 

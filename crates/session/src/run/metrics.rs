@@ -31,14 +31,14 @@ impl Companion for SharedMetrics {
     fn tick(&mut self, phase: &mut PhaseRun) {
         let RunMetrics(file, experiment) = &mut *self.borrow_mut();
         if file.is_due(clock::monotonic()) {
-            file.write(&text(experiment, std::slice::from_ref(phase), None));
+            file.write(text(experiment, std::slice::from_ref(phase), None));
         }
     }
 
     fn finish(self: Box<Self>, phases: &[PhaseRun]) -> CompanionResults {
         let RunMetrics(file, experiment) = &mut *self.borrow_mut();
         if !phases.is_empty() {
-            file.write(&text(experiment, phases, None));
+            file.write(text(experiment, phases, None));
         }
         CompanionResults::findings(file.finding("run"))
     }

@@ -6,7 +6,7 @@ mod programs;
 mod punctuality;
 
 use measuring::Measuring;
-use punctuality::Punctuality;
+use punctuality::{Punctuality, RoundPart, ThreadTimes};
 
 use super::companion::Companion;
 use super::cooling::Cooling;
@@ -25,6 +25,7 @@ use super::watcher::{RunWatcher, Snapshot};
 use super::work;
 use crate::cycles;
 use crate::engine::{Begun, Engine, Schedule, SystemClock};
+use crate::series_store::SeriesFiles;
 use punctual_bundle::lines;
 use punctual_bundle::load::CpuLoad;
 use punctual_bundle::meta::{DETAIL_KEPT, LoadMeta, NEWEST};
@@ -324,11 +325,15 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
             &meta,
             if plan.forever { u64::MAX } else { plan.keep_samples },
         );
-        let writer = writer.map_err(|why| why.to_string())?;
-        let mut series = SeriesRun::new(mapping::shape(measure), meta, writer);
+        let mut writer = writer.map_err(|why| why.to_string())?;
         if plan.forever {
             let limit = lines::log_limit(self.series_planned());
-            series.kept.keep_lines(limit).map_err(|why| why.to_string())?;
+            writer.rotate(limit).map_err(|why| why.to_string())?;
+        }
+        let files = SeriesFiles::new(writer, &self.run.saver);
+        let mut series = SeriesRun::new(mapping::shape(measure), meta, files);
+        if plan.forever {
+            series.kept.keep_lines();
         }
         for companion in &mut self.run.companions {
             companion.prepare_series(&measure.workload, &mut series)?;
@@ -467,10 +472,20 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
         let near = current.series.iter().map(|series| &series.kept).filter(|kept| {
             kept.meta.clock == Clock::Monotonic && !kept.meta.cpus.intersection(own).is_empty()
         });
-        pace::heed(near.filter_map(|kept| {
+        let times = near.filter_map(|kept| {
             let due = kept.state.data.worst.first()?.due.ns();
             Some(SampleTimes { due, period: kept.meta.period?.ns() })
-        }));
+        });
+        let times: Vec<SampleTimes> = times.collect();
+        if !times.is_empty() && !self.run.saver.is_behind() {
+            let times = times.clone();
+            self.run.saver.put(0, move || pace::heed(times));
+        }
+        pace::heed(times);
+    }
+
+    fn begin_part(&mut self, part: RoundPart) {
+        self.punctuality.begin_part(part, ThreadTimes::read(&self.files));
     }
 
     fn companions(&mut self, step: impl FnMut(&mut Box<dyn Companion>)) {
@@ -618,6 +633,7 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
             }
         }
         self.list_measures(current);
+        let saved = self.save_all(current);
         for program in &current.programs {
             current.meta.without_series.extend(program.cycles.without_series());
             current.meta.left_out.extend(program.cycles.left_out());
@@ -633,7 +649,25 @@ impl<'r, 'p, 'w> Controller<'r, 'p, 'w> {
             self.run.findings.push(cycles::incomplete(&self.phase.name, trouble));
             self.run.unwritten.push(trouble.to_string());
         }
-        let of_programs = current.programs.iter().flat_map(|program| program.cycles.unwritten());
-        self.run.unwritten.extend(of_programs);
+        for why in current.programs.iter().flat_map(|program| program.cycles.unwritten()) {
+            self.run.findings.push(cycles::incomplete(&self.phase.name, why));
+            self.run.unwritten.push(why.to_string());
+        }
+        self.run.unwritten.extend(saved.err());
+    }
+
+    /// Waits until everything of the phase is written.
+    fn save_all(&mut self, current: &mut PhaseRun) -> Result<(), String> {
+        let saved = self.run.saver.finish(|text| match self.watcher.watches() {
+            true => self.watcher.preparing(text),
+            false => self.run.messages.progress(text),
+        });
+        let programs = current.programs.iter_mut().flat_map(|of| of.cycles.all_series_mut());
+        let programs = programs.map(|series| &mut series.kept);
+        for kept in current.series.iter_mut().map(|series| &mut series.kept).chain(programs) {
+            kept.settle();
+            self.run.findings.extend(kept.unsaved(&self.phase.name));
+        }
+        saved
     }
 }

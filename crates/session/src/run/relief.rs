@@ -1,9 +1,7 @@
-//! Drains the samples' rings while the controller thread cannot: it waits for a disk, or for a CPU
-//! among many tasks.
+//! Drains the samples' rings while the controller thread cannot: it waits for a CPU among many
+//! tasks, or for a file of /proc or /sys.
 //!
-//! The controller thread writes files, and a write can wait indefinitely: for the journal of the
-//! file system, for dirty pages of others. A ring holds two seconds. This thread writes nothing and
-//! waits for no other, so a full ring is drained, independent of the disk.
+//! A ring holds two seconds. This thread waits for no other, so a full ring is drained in any case.
 
 use crate::recording::settle_thread;
 use punctual_core::CpuSet;

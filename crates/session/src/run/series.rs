@@ -3,11 +3,11 @@
 use super::joining::Joining;
 use super::mapping;
 use crate::flight::{SampleTask, WatchedSeries};
-use crate::series_store::KeptSeries;
+use crate::series_store::{KeptSeries, SeriesFiles};
+use punctual_bundle::SeriesMeta;
 use punctual_bundle::meta::TIMER_WORKLOAD;
 use punctual_bundle::state::ThreadUsage;
 use punctual_bundle::windows::Waited;
-use punctual_bundle::{SeriesMeta, SeriesWriter};
 use punctual_core::{Fact, Finding, Nanos, Policy, Sample, SeriesShape, Severity, Tid};
 use punctual_measure::collect::SeriesCollector;
 use punctual_measure::sink::SampleSource;
@@ -29,9 +29,9 @@ pub struct SeriesRun {
 }
 
 impl SeriesRun {
-    pub fn new(shape: SeriesShape, meta: SeriesMeta, writer: SeriesWriter) -> SeriesRun {
+    pub(crate) fn new(shape: SeriesShape, meta: SeriesMeta, files: SeriesFiles) -> SeriesRun {
         SeriesRun {
-            kept: KeptSeries::new(shape, meta, writer),
+            kept: KeptSeries::new(shape, meta, files),
             collector: None,
             account: Fact::NotAsked,
         }

@@ -7,6 +7,7 @@ use super::{fixed, partition};
 use crate::cycles::target::CycleTarget;
 use crate::interrupts::SignalRequests;
 use crate::messages::Listener;
+use crate::saver::Saver;
 use punctual_bundle::BundleWriter;
 use punctual_core::{Finding, Severity};
 use punctual_measure::load::Guarded;
@@ -18,6 +19,8 @@ use punctual_sys::attributes;
 pub struct Run<'a> {
     pub plan: &'a Plan,
     pub writer: BundleWriter,
+    /// Writes what changes while something is measured.
+    pub saver: Saver,
     pub findings: Vec<Finding>,
     /// The errors that prevented writes.
     pub unwritten: Vec<String>,

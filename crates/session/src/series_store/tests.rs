@@ -1,19 +1,26 @@
 //! Tests the storage of samples that are passed on one by one.
 
-use super::{KeptSeries, shape_within};
+use super::{KeptSeries, SeriesFiles, shape_within};
 use crate::engine::scripted::meta;
-use punctual_bundle::{Bundle, BundleWriter, PhaseMeta};
+use crate::saver::Saver;
+use punctual_bundle::{Bundle, BundleWriter, PhaseMeta, SeriesWriter};
 use punctual_core::{MonotonicNs, Nanos};
 use std::path::Path;
 
 const PERIOD: i64 = 1_000_000;
 
 fn kept(directory: &Path) -> KeptSeries {
+    kept_with(directory, |_| ())
+}
+
+fn kept_with(directory: &Path, change: impl FnOnce(&mut SeriesWriter)) -> KeptSeries {
     let writer = BundleWriter::create(directory, "kept", "run").expect("a bundle");
     let phase = PhaseMeta::new("phase", jiff::Timestamp::UNIX_EPOCH);
     writer.write_phase(0, &phase).expect("a phase");
     let meta = meta();
-    let files = writer.series(0, 0, &meta, 100_000).expect("a series");
+    let mut writer = writer.series(0, 0, &meta, 100_000).expect("a series");
+    change(&mut writer);
+    let files = SeriesFiles::new(writer, &Saver::on_caller());
     KeptSeries::new(shape_within(Nanos::MILLI, Some(Nanos(PERIOD))), meta, files)
 }
 
@@ -55,10 +62,9 @@ fn missed_periods_are_in_the_losses_and_in_the_corrected_figures() {
 fn what_cannot_be_added_to_the_log_is_trouble() {
     let place = tempfile::tempdir().expect("a directory");
     let directory = place.path().join("bundle");
-    let mut series = kept(&directory);
+    let mut series = kept_with(&directory, |writer| writer.rotate(0).expect("a long plot"));
     push(&mut series, 0, 0);
     series.checkpoint();
-    series.keep_lines(0).expect("a long plot");
     std::fs::remove_dir_all(directory.join("phases")).expect("removed");
     push(&mut series, 1, 0);
     let pending = std::mem::take(&mut series.pending);

@@ -1,6 +1,7 @@
 //! Findings about a run and its phases.
 
 use crate::validity::when_stopped;
+use punctual_bundle::evidence::ControllerEvidence;
 use punctual_bundle::meta::LoadMeta;
 use punctual_bundle::{Manifest, Outcome, PhaseMeta, RunEnding};
 use punctual_core::{Finding, Nanos, Severity, Validation};
@@ -94,25 +95,46 @@ pub fn of_phase(phase: &PhaseMeta, is_periodic: bool) -> Vec<Finding> {
         ))
     });
     let controller = phase.controller.known().filter(|own| own.longest >= Nanos::SECOND);
-    let controller = controller.map(|own| {
-        let message = "punctual itself did not run when it was to: another task kept its CPUs";
-        Finding::new("controller-delayed", Severity::Warning, &phase.name, message)
-            .evidence(format!(
-                "{} in all, {} at once",
-                own.delayed.readable(),
-                own.longest.readable()
-            ))
-            .remedy(
-                "let no task of others run at a higher priority on all CPUs, or set the \
-                 controller's CPUs apart",
-            )
-    });
+    let controller = controller.map(|own| controller_delayed(&phase.name, own));
     let loads = phase.loads.iter().filter_map(|load| failed_load(&phase.name, load));
     let claims = phase.measures.iter().flat_map(|measure| {
         measure.notes.validations.iter().filter_map(|one| differs(&phase.name, &measure.name, one))
     });
     let all = steal.into_iter().chain(not_idle(phase, is_periodic)).chain(controller);
     all.chain(stopped).chain(loads).chain(claims).collect()
+}
+
+/// The finding for a controller thread that ran late, with the measured reason for most of it.
+fn controller_delayed(phase: &str, own: &ControllerEvidence) -> Finding {
+    let is_most = |span: Nanos| span.ns() * 2 >= own.delayed.ns();
+    let (reason, remedy) = match own.waited {
+        Some(waited) if is_most(waited) => (
+            "other tasks had its CPUs",
+            "let no task of others run at a higher priority on all CPUs, or set the controller's \
+             CPUs apart",
+        ),
+        _ if is_most(own.blocked) => (
+            "its own system calls were blocked",
+            "see the kernel's log for what was slow; samples that were lost are in the losses",
+        ),
+        _ => (
+            "the reason is not known",
+            "see that neither punctual was stopped nor the machine suspended; samples that were \
+             lost are in the losses",
+        ),
+    };
+    let message = format!("punctual itself did not run when it was to: {reason}");
+    let place = own.place.as_ref().map_or(String::new(), |place| format!(" ({place})"));
+    let waited = own.waited.map_or("unknown".to_owned(), Nanos::readable);
+    Finding::new("controller-delayed", Severity::Warning, phase, message)
+        .evidence(format!(
+            "{} in all, {} at once{place}; ready and without a CPU: {waited}; blocked in system \
+             calls: {}",
+            own.delayed.readable(),
+            own.longest.readable(),
+            own.blocked.readable()
+        ))
+        .remedy(remedy)
 }
 
 /// A phase called idle that was not: without a load of its own, and with threads that work once per

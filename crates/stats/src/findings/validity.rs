@@ -125,9 +125,8 @@ fn of_proof(proof: &Proof) -> Option<Finding> {
         ProofWord::Controller => (
             "controller-delayed",
             Severity::Bad,
-            "punctual itself did not run when it was to: another task kept its CPUs",
-            "let no task of others run at a higher priority on all CPUs, or set the controller's \
-             CPUs apart",
+            "punctual itself did not run when it was to, and samples were lost",
+            "see the phase's finding for the reason, and run again",
         ),
         ProofWord::Memory | ProofWord::Recorder => return None,
     };

@@ -5,7 +5,8 @@ use super::getopt::Takes::{Nothing, Perhaps, Value};
 use super::getopt::{self, Known, Options, Unknown, cpus, duration, number};
 use super::{BUNDLE, carry_out, unused};
 use crate::exit::Failure;
-use crate::{live, output};
+use crate::live::{self, TextFrames};
+use crate::output;
 use punctual_bundle::{Bundle, Outcome};
 use punctual_core::{CpuSet, Nanos};
 use punctual_plan::text::quoted;
@@ -364,7 +365,10 @@ impl Cyclictest {
 
     fn watcher(&self) -> Box<dyn RunWatcher> {
         match self.has_live_table() {
-            true => Box::new(LiveTable(self.clone())),
+            true => {
+                let frames = TextFrames::new(|text| drop(output::print(text)));
+                Box::new(LiveTable(self.clone(), frames))
+            }
             false => live::watcher(true),
         }
     }
@@ -419,7 +423,7 @@ impl Cyclictest {
 }
 
 /// The table of the threads, drawn over itself, on a terminal.
-struct LiveTable(Cyclictest);
+struct LiveTable(Cyclictest, TextFrames);
 
 impl RunWatcher for LiveTable {
     fn refresh(&mut self, snapshot: &Snapshot) {
@@ -429,7 +433,11 @@ impl RunWatcher for LiveTable {
             let _ = thread.shown().line(of, self.0.nanoseconds, &mut text);
         }
         let lines = figures.len().min(threads.len()) + 2;
-        let _ = output::print(&format!("{}\x1b[{lines}A", String::from_utf8_lossy(&text)));
+        self.1.show(format!("{}\x1b[{lines}A", String::from_utf8_lossy(&text)));
+    }
+
+    fn end(&mut self) {
+        self.1.end();
     }
 }
 

@@ -3,7 +3,8 @@
 use super::{BUNDLE, carry_out};
 use crate::commands::run::systress as files;
 use crate::exit::{Failure, Outputs};
-use crate::{live, output};
+use crate::live::{self, TextFrames};
+use crate::output;
 use punctual_plan::Plan;
 use punctual_report::export::systress;
 use punctual_session::options::RunOptions;
@@ -86,7 +87,7 @@ fn measure(file: &Path, level: u32) -> Result<(), Failure> {
     let messages = output::messages(level == 0);
     let online = online_cpus()?;
     let (plan, exit, bundle) =
-        carry_out(&asked, &run, &online, messages, |plan| Ok(Box::new(Blocks(indices(plan)))))?;
+        carry_out(&asked, &run, &online, messages, |plan| Ok(Box::new(Blocks::new(plan))))?;
     let mut outputs = Outputs::default();
     let closing = files::write(&plan, &bundle, &mut outputs).unwrap_or_default();
     outputs.add(output::print(&closing));
@@ -100,16 +101,29 @@ fn indices(plan: &Plan) -> Vec<usize> {
 }
 
 /// Prints a block at each refresh.
-struct Blocks(Vec<usize>);
+struct Blocks {
+    indices: Vec<usize>,
+    frames: TextFrames,
+}
+
+impl Blocks {
+    fn new(plan: &Plan) -> Blocks {
+        // The run continues after the reader closed the pipe.
+        Blocks { indices: indices(plan), frames: TextFrames::new(|text| drop(output::print(text))) }
+    }
+}
 
 impl RunWatcher for Blocks {
     fn refresh(&mut self, snapshot: &Snapshot) {
         let mut figures = live::figures(snapshot);
-        for (figures, index) in figures.iter_mut().zip(&self.0) {
+        for (figures, index) in figures.iter_mut().zip(&self.indices) {
             figures.index = *index;
         }
-        // The run continues after the reader closed the pipe.
-        let _ = output::print(&(systress::block(&figures, snapshot.cpu_load) + "\n"));
+        self.frames.show(systress::block(&figures, snapshot.cpu_load) + "\n");
+    }
+
+    fn end(&mut self) {
+        self.frames.end();
     }
 }
 

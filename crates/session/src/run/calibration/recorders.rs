@@ -6,6 +6,7 @@ use crate::exit::Failure;
 use crate::flight::Flight;
 use crate::recording::{Recording, RecordingWanted};
 use crate::request;
+use crate::saver::Saver;
 use punctual_core::CpuSet;
 use punctual_plan::{ExplainPlan, Plan};
 use punctual_record::account::Accountant;
@@ -87,9 +88,9 @@ impl Recorders {
     fn start(&mut self, place: &Path, thread: &StandIn) -> Result<(), Failure> {
         let on = &mut self.on;
         if let Some(explain) = &self.explain {
-            let cpus = request::online_cpus()?;
+            let (cpus, saver) = (request::online_cpus()?, Saver::on_caller());
             let (flight, programs) =
-                Flight::start_attached(place, explain, cpus, &self.thread_cpus)?;
+                Flight::start_attached(place, explain, cpus, &self.thread_cpus, &saver)?;
             flight.watch(vec![thread.watched()]);
             on.programs.extend(programs);
             on.flight = Some(flight);

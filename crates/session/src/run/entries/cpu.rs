@@ -288,6 +288,8 @@ mod tests {
     use super::*;
     use crate::messages::Silent;
     use crate::request::{ExperimentRequest, online_cpus};
+    use crate::saver::Saver;
+    use crate::series_store::SeriesFiles;
     use punctual_bundle::{BundleWriter, PhaseMeta};
     use std::path::Path;
 
@@ -322,6 +324,7 @@ mod tests {
             .zip(all)
             .map(|(place, meta)| {
                 let files = writer.series(0, place, &meta, 10).expect("its files");
+                let files = SeriesFiles::new(files, &Saver::on_caller());
                 SeriesRun::new(mapping::shape(measure), meta, files)
             })
             .collect();

@@ -1,5 +1,6 @@
 //! A phase as a source of the engine.
 
+use super::punctuality::{RoundPart, ThreadTimes};
 use super::{Controller, PhaseError};
 use crate::engine::{Begun, EarlyEnd, EngineRound, EngineSource};
 use crate::run::entries::EntriesRun;
@@ -38,11 +39,12 @@ impl EngineSource for Measuring<'_, '_, '_, '_> {
         let ended = current.measures.iter().all(MeasureRun::is_finished)
             && current.programs.iter().all(ProgramRun::is_finished)
             && current.entries.iter().all(EntriesRun::is_finished);
-        controller.punctuality.note(clock::monotonic(), clock::thread_time());
+        controller.punctuality.begin_round(ThreadTimes::read(&controller.files));
         current.series.iter_mut().for_each(SeriesRun::drain);
         let overdue = controller.look_at_threads(current);
         let above = controller.drain_programs(current).or(overdue);
         let interrupted = controller.drain_entries(current);
+        controller.begin_part(RoundPart::Companions);
         controller.companions(|companion| companion.tick(current));
         let above = above.map(|(series, latency)| controller.stopped_above(series, latency, None));
         let outcome = match above.or(interrupted).or_else(|| controller.tripped(current)) {
@@ -54,13 +56,24 @@ impl EngineSource for Measuring<'_, '_, '_, '_> {
 
     fn checkpoint(&mut self) {
         let Measuring { controller, current } = self;
+        controller.begin_part(RoundPart::Checkpoint);
+        let is_behind = controller.run.saver.is_behind();
         current.series.iter_mut().for_each(SeriesRun::checkpoint);
         current.programs.iter_mut().for_each(|program| program.cycles.checkpoint());
+        if !is_behind {
+            controller.companions(|companion| companion.save(current));
+            controller.run.saver.end_checkpoint();
+        }
         controller.evidence.poll(&controller.files, &current.measures);
         controller.companions(|companion| companion.checkpoint(current));
     }
 
+    fn rest(&mut self) {
+        self.controller.begin_part(RoundPart::Pause);
+    }
+
     fn refresh(&mut self, _now: MonotonicNs, elapsed: Nanos) {
+        self.controller.begin_part(RoundPart::View);
         self.controller.refresh(self.current, elapsed);
     }
 
@@ -68,7 +81,8 @@ impl EngineSource for Measuring<'_, '_, '_, '_> {
     fn finish(&mut self, ended: EarlyEnd<PhaseError>) -> EarlyEnd<PhaseError> {
         let Measuring { controller, current } = self;
         pace::heed([]);
-        controller.punctuality.note(clock::monotonic(), clock::thread_time());
+        controller.run.saver.put(0, || pace::heed([]));
+        controller.punctuality.begin_round(ThreadTimes::read(&controller.files));
         current.meta.controller = Fact::Known(controller.punctuality.evidence());
         controller.look_at_threads(current);
         controller.evidence.before_stop(&controller.files, &current.measures);

@@ -74,12 +74,13 @@ impl Controller<'_, '_, '_> {
         }
         self.has_begun |= begun;
         let now = clock::monotonic();
-        if self.has_begun && now >= self.next_measures {
+        if self.has_begun && now >= self.next_measures && !self.run.saver.is_behind() {
             // All of them: with hundreds of threads that takes long.
             current.meta.measures.truncate(self.planned_measures().len());
             current.meta.measures.extend(current.programs.iter().flat_map(ProgramRun::measures));
             // A file that cannot be written is reported at the end of the phase.
-            let _ = self.write_phase(current);
+            let (place, meta) = (self.run.writer.phase(self.index), current.meta.clone());
+            self.run.saver.put(0, move || drop(place.write(&meta)));
             (self.has_begun, self.next_measures) = (false, now + CHECKPOINT);
         }
         above
@@ -150,8 +151,8 @@ impl Controller<'_, '_, '_> {
         let others = current.programs.iter().enumerate().filter(|(other, _)| *other != number);
         taken.extend(others.flat_map(|(_, program)| program.cycles.labels()));
         let mut place = SeriesPlace {
-            writer: &self.run.writer,
-            phase: self.index,
+            phase: self.run.writer.phase(self.index),
+            saver: &self.run.saver,
             next: &mut self.next_series,
             taken: &taken,
             keep: self.run.plan.keep_samples,
