@@ -168,6 +168,9 @@ pub fn is_latency(workload: &str, series: &str) -> bool {
 /// The key in [`SeriesMeta::details`] that holds the deadline of the responses of an attached
 /// program, as `900us`.
 pub const DEADLINE: &str = "deadline";
+/// The key in [`SeriesMeta::details`] that holds why it is not known which of the waits of an
+/// attached thread begins its cycles: no requirement is decided then.
+pub const UNCLEAR_PERIOD: &str = "unclear_period";
 /// The key in [`SeriesMeta::details`] that holds the requested scheduling, written as
 /// [`SeriesMeta::scheduling`].
 pub const REQUESTED_SCHEDULING: &str = "requested";

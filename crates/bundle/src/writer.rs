@@ -277,11 +277,13 @@ impl PhasePlace {
         keep: u64,
     ) -> Result<SeriesWriter, BundleError> {
         let stem = self.directory().join(format!("{series:04}"));
-        stem.with_extension("meta.json").replace_json(meta)?;
+        let meta_member = stem.with_extension("meta.json");
+        meta_member.replace_json(meta)?;
         let log_member = stem.with_extension("log");
         let mut file = log_member.create_new()?;
         file.write_all(log::MAGIC).map_err(BundleError::io("write", log_member.path()))?;
         Ok(SeriesWriter {
+            meta_member,
             state_member: stem.with_extension("state.json"),
             checkpoint_member: stem.with_extension("checkpoint"),
             account_member: stem.with_extension("account.json"),
@@ -303,6 +305,7 @@ impl PhasePlace {
 }
 
 pub struct SeriesWriter {
+    meta_member: Member,
     state_member: Member,
     checkpoint_member: Member,
     account_member: Member,
@@ -448,6 +451,11 @@ impl SeriesWriter {
         written?;
         self.slots.written();
         Ok(())
+    }
+
+    /// Replaces its description.
+    pub fn write_meta(&self, meta: &SeriesMeta) -> Result<(), BundleError> {
+        self.meta_member.replace_json(meta)
     }
 
     /// Saves the current breakdown of its samples' time.

@@ -46,6 +46,8 @@ pub struct WaitingCall {
     pub operation: u16,
     /// Its first argument: a file descriptor, an address, a clock.
     pub argument: u64,
+    /// The place of the program that it is made at, a number of the recorder's; 0: not known.
+    pub place: u64,
 }
 
 impl WaitingCall {
@@ -55,8 +57,27 @@ impl WaitingCall {
 
     /// A wait in an unrecorded call, before its end is known.
     pub const UNRECORDED: WaitingCall =
-        WaitingCall { number: WaitingCall::NOT_RECORDED, operation: 0, argument: 0 };
+        WaitingCall { number: WaitingCall::NOT_RECORDED, operation: 0, argument: 0, place: 0 };
+
+    /// The file or address that it waits for. A condition variable of glibc is waited for at two
+    /// words by turns, side by side.
+    pub fn object(&self) -> u64 {
+        if self.argument < FILES_END { self.argument } else { self.argument & !7 }
+    }
+
+    /// Whether both are the same call, wherever and whatever it waits for.
+    pub fn is_same_call(&self, other: &WaitingCall) -> bool {
+        (self.number, self.operation) == (other.number, other.operation)
+    }
+
+    /// Whether both wait for the same file or address.
+    pub fn has_object_of(&self, other: &WaitingCall) -> bool {
+        self.object() == other.object()
+    }
 }
+
+/// Files are small numbers.
+pub const FILES_END: u64 = 0x1_0000;
 
 /// The name of a task, of at most 16 bytes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Debug)]
@@ -179,6 +200,8 @@ pub struct Cycle {
     /// The run time spent on page faults.
     pub faulted: Nanos,
     pub blocks: u32,
+    /// Of its waits those in the call that it begins with, at another place or for another address.
+    pub elsewhere: u32,
     pub blocked: Nanos,
     pub migrations: u32,
     pub syscalls: u32,
@@ -219,6 +242,8 @@ pub struct OpenCycle {
     pub returned: Option<MonotonicNs>,
     /// The entry of a further such call in which it is not asleep: the cycle may have ended there.
     pub until: Option<MonotonicNs>,
+    /// As in [`Cycle::elsewhere`].
+    pub elsewhere: u32,
 }
 
 impl Cycle {
@@ -274,6 +299,9 @@ impl Cycle {
         let early = entered - next.release;
         let mut wake = next.wake;
         wake.take(crate::CauseKind::Overrun, early);
+        let is_of_file = self.call.argument < FILES_END;
+        let is_elsewhere = self.call.is_same_call(&next.call)
+            && (!is_of_file || self.call.argument == next.call.argument);
         // The wait between the two is one of its waits.
         let between = (next.wait_is != crate::CauseKind::Lock).then(|| AwaitedWaker {
             by: next.by,
@@ -287,6 +315,10 @@ impl Cycle {
             reclaimed: self.reclaimed + next.reclaimed,
             faulted: self.faulted + next.faulted,
             blocks: self.blocks.saturating_add(next.blocks).saturating_add(1),
+            elsewhere: self
+                .elsewhere
+                .saturating_add(next.elsewhere)
+                .saturating_add(u32::from(is_elsewhere)),
             blocked: self.blocked + next.blocked + Nanos((next.woken - next.entered).ns().max(0)),
             migrations: self.migrations.saturating_add(next.migrations),
             syscalls: self.syscalls.saturating_add(next.syscalls),

@@ -5,13 +5,14 @@ mod delay;
 mod follow;
 mod infer;
 pub mod lint;
+mod sites;
 pub mod stream;
 
 pub use delay::{DelayingThread, MainDelay, find_delay};
 pub use follow::{Begins, CycleFollower, MeasuredCycle, NotEnded, skipped};
-pub use infer::{CandidateWait, Constraint, Inferred, MIN_WAITS, infer};
+pub use infer::{CandidateWait, Constraint, Inferred, MIN_WAITS, find_rivals, infer};
 
-use punctual_core::cycle::{Cycle, CycleKind, WaitingCall, WokenBy};
+use punctual_core::cycle::{Cycle, CycleKind, FILES_END, WaitingCall, WokenBy};
 use std::collections::BTreeMap;
 
 /// The names of system calls by number, as in [`punctual_core::Names::syscalls`].
@@ -20,14 +21,14 @@ pub type CallNames = BTreeMap<u32, String>;
 /// The wait of a thread that begins a cycle.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct WaitSite {
-    /// The waiting system call.
+    /// The waiting system call, at its place.
     pub call: WaitingCall,
-    /// Whether its first argument counts: a file descriptor.
+    /// Whether its first argument counts: a file descriptor, or the address that it waits for.
     pub by_argument: bool,
 }
 
 impl WaitSite {
-    /// The site of a wait, by its call and argument.
+    /// The site of a wait, by its call, place and, for a file, argument.
     pub fn of(call: WaitingCall, names: &CallNames) -> WaitSite {
         let recorded = call.number != WaitingCall::NOT_RECORDED;
         let by_argument = !recorded || waits_for_file(name_of(call, names));
@@ -35,17 +36,26 @@ impl WaitSite {
         WaitSite { call: WaitingCall { argument, ..call }, by_argument }
     }
 
-    /// Whether the wait is one of these.
+    /// Whether the wait is one of these, or looks like one: of some waits the place is not known.
     pub fn has(&self, call: WaitingCall) -> bool {
-        let same = (self.call.number, self.call.operation) == (call.number, call.operation);
-        same && (!self.by_argument || self.call.argument == call.argument)
+        let same = self.call.is_same_call(&call);
+        let is_place = [call.place, 0].contains(&self.call.place) || call.place == 0;
+        same && is_place && (!self.by_argument || self.call.has_object_of(&call))
+    }
+
+    /// The same call at any place, and for any address.
+    pub fn anywhere(&self) -> WaitSite {
+        let by_argument = self.by_argument && self.call.argument < FILES_END;
+        let argument = if by_argument { self.call.argument } else { 0 };
+        WaitSite { call: WaitingCall { argument, place: 0, ..self.call }, by_argument }
     }
 
     /// Whether a thread waits there for a time that it asks for, or for a signal, which may be a
     /// timer's, rather than for others with a timeout.
     pub fn asks_for_timer(&self, names: &CallNames) -> bool {
         let name = name_of(self.call, names);
-        self.by_argument
+        self.is_of_file(names)
+            || self.call.number == WaitingCall::NOT_RECORDED
             || name.contains("sleep")
             || name.contains("poll")
             || name.contains("select")
@@ -59,10 +69,15 @@ impl WaitSite {
         }
         let name = names.get(&self.call.number).cloned();
         let name = name.unwrap_or_else(|| format!("system call {}", self.call.number));
-        match self.by_argument {
+        match self.is_of_file(names) {
             true => format!("{name}, file {}", self.call.argument),
             false => name,
         }
+    }
+
+    /// Whether it is a wait for a file, which its argument is.
+    pub fn is_of_file(&self, names: &CallNames) -> bool {
+        self.by_argument && waits_for_file(name_of(self.call, names))
     }
 }
 

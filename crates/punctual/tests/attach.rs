@@ -220,6 +220,30 @@ fn requirements_decide_where_the_command_ended_well() {
     assert!(read("lava").contains("run-baseline unknown"), "{}", read("lava"));
     assert!(text(&output).contains("not judged yet: 0 of 12 runs"), "{}", text(&output));
     assert!(place.path().join("history").is_dir());
+    a_second_wait_in_the_same_call_ends_no_cycle();
+}
+
+/// It waits within its cycles in the call that they begin with: known by its caller, or a question.
+fn a_second_wait_in_the_same_call_ends_no_cycle() {
+    const SOURCE: &str = include_str!("attach/waits.c");
+    let Some(place) = compiled_from(SOURCE.as_bytes(), "waits", &["-O1", "-g"]) else { return };
+    let code = |mode: &str| {
+        let _ = std::fs::remove_dir_all(place.bundle());
+        attached(&place, &["--require", "response max < 2ms"], &["./waits", mode]).status.code()
+    };
+    assert_eq!(code("rare"), Some(3), "a tenth of its cycles takes 3 ms");
+    assert_eq!(code("each"), Some(4), "either wait may be its period");
+    let line = |mark: &str| 1 + SOURCE.lines().position(|line| line.contains(mark)).expect(mark);
+    let (first, second) = (line("/* PERIOD"), line("/* WITHIN"));
+    let shown = || {
+        let shown = text(&place.punctual(&["show", "bundle"]));
+        shown.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let question = format!("at 2 places (waits.c:{first}, waits.c:{second}): which one");
+    assert!(shown().contains(&question), "{}", shown());
+    assert_eq!(code("moves"), Some(4), "it waits elsewhere in the end");
+    let question = format!("at waits.c:{first} first, and then elsewhere: which one");
+    assert!(shown().contains(&question), "{}", shown());
 }
 
 #[test]

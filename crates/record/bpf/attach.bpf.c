@@ -147,6 +147,8 @@ struct attached {
 	u64 copied_since[4]; /* stacks of each kind that were copied lately: COPIES_OF_… */
 	u32 copied[4];
 	u64 holder_left; /* since when the holder of the lock that it sleeps for has no CPU; 0: it has */
+	u32 waits_shown; /* records of where it waits */
+	struct wire_wait wait; /* the last of them; its stack is read again to compare places */
 	struct wire_times times; /* the last: user space reads it */
 };
 
@@ -481,15 +483,77 @@ NOINLINE bool read_call(__attribute__((unused)) struct task_struct *task, struct
 	return call->number < WIRE_MAX_SYSCALLS;
 }
 
-INLINE bool ends_cycle(struct attached *t, const struct call *call)
+/* Files are small numbers. A pointer may differ from call to call. */
+#define FILES_END 0x10000
+
+/* Whether both wait for the same. A condition variable of glibc is waited for at two words by turns,
+ * side by side. */
+INLINE bool is_same_object(u64 a, u64 b)
+{
+	return !((a ^ b) & (a < FILES_END ? ~0ull : ~7ull));
+}
+
+/* Whether the call is made at the place that is selected. */
+GLOBAL int is_at_place(struct attached *t, u64 ip, u64 sp)
+{
+	struct wire_selection *of;
+	u32 number, reach;
+
+	if (!t)
+		return 0;
+	number = t->number;
+	of = bpf_map_lookup_elem(&selections, &number);
+	if (!of || of->ip != ip)
+		return 0;
+	reach = of->reach;
+	asm volatile("" : "+r"(reach));
+	if (reach > sizeof(t->wait.stack) ||
+	    (reach && bpf_probe_read_user(t->wait.stack, reach, (void *)sp)))
+		return 0;
+	for (u32 i = 0; i < WIRE_SELECTED_CALLERS && i < of->callers; i++)
+		if (t->wait.stack[of->at[i] & (WIRE_WAIT_WORDS - 1)] != of->caller[i])
+			return 0;
+	return 1;
+}
+
+/* `regs`: of the call. */
+INLINE bool ends_cycle(struct attached *t, const struct call *call, struct pt_regs *regs)
 {
 	u32 number = t->number;
 	struct wire_selection *of = bpf_map_lookup_elem(&selections, &number);
 
 	if (!of || !of->how)
 		return in_set(waits, call->number);
-	return of->call == call->number && of->operation == call->operation &&
-	       (of->how != WIRE_SELECTED_ARGUMENT || of->argument == call->argument);
+	if (of->call != call->number || of->operation != call->operation ||
+	    (of->how == WIRE_SELECTED_ARGUMENT && !is_same_object(of->argument, call->argument)))
+		return false;
+#if defined(TARGET_x86_64)
+	return !of->ip || is_at_place(t, regs->ip, regs->sp);
+#elif defined(TARGET_aarch64)
+	return !of->ip || is_at_place(t, regs->pc, regs->sp);
+#else
+	return true;
+#endif
+}
+
+/* Counts a wait of the cycle that is in the call of the cycles, and no end of it. */
+GLOBAL int note_elsewhere(struct attached *t)
+{
+	struct wire_selection *of;
+	u32 number;
+
+	if (!t)
+		return 0;
+	number = t->number;
+	of = bpf_map_lookup_elem(&selections, &number);
+	if (!of || !of->how || of->call != t->leaving.number ||
+	    of->operation != t->leaving.operation)
+		return 0;
+	/* Another file is clearly something else. */
+	if (of->how != WIRE_SELECTED_ARGUMENT || of->argument >= FILES_END ||
+	    of->argument == t->leaving.argument)
+		t->cycle.elsewhere++;
+	return 0;
 }
 
 /* The record names the calls that a real-time thread does better without. */
@@ -699,9 +763,6 @@ INLINE struct own_timer *own_timer(struct attached *t, u64 timer)
 	return 0;
 }
 
-/* Files are small numbers. A pointer may differ from call to call. */
-#define FILES_END 0x10000
-
 INLINE bool is_ended_by(const struct own_timer *own, const struct call *call)
 {
 	return own->timer && own->call == call->number && own->operation == call->operation &&
@@ -804,6 +865,7 @@ PROGRAM(attach_hrtimer_start)
 	struct call call = {};
 	struct own_timer *own;
 	struct task_struct *task;
+	struct pt_regs *regs;
 	struct attached *t;
 	struct cpu *cpu;
 	u64 address = ctx[0];
@@ -818,12 +880,13 @@ PROGRAM(attach_hrtimer_start)
 	if (!cpu || !t->call || cpu->depth || cpu->expires)
 		return 0;
 	task = bpf_get_current_task_btf();
-	read_call(task, bpf_task_pt_regs(task), &call);
+	regs = bpf_task_pt_regs(task);
+	read_call(task, regs, &call);
 	own = own_timer(t, address);
 	if (own && is_ended_by(own, &call)) {
 		if (!own->taken)
 			own->taken = own->expired;
-	} else if (!own && ends_cycle(t, &call)) {
+	} else if (!own && ends_cycle(t, &call, regs)) {
 		keep_timer(t, tid, address, &call);
 	}
 	if (own)
@@ -1504,6 +1567,55 @@ NOINLINE int ran_here(void *ctx, u32 tid, u64 since)
 	return emit_to(buffer, m.begin, tid, WIRE_MOMENT, cpu, (const u64 *)&m, sizeof(m) / 8);
 }
 
+GLOBAL int show_place(struct attached *t, u32 tid)
+{
+	u32 cpu = bpf_get_smp_processor_id(), number, left = WIRE_WAIT_WORDS * 8;
+	struct buffer *buffer = buffer_here(cpu);
+	struct wire_stack_copy at = {};
+	struct wire_selection *of;
+	struct wire_wait *w;
+
+	if (!t || !buffer)
+		return 0;
+	number = t->number;
+	of = bpf_map_lookup_elem(&selections, &number);
+	/* Nobody compares those of a thread whose call is selected. */
+	if (!of || of->how || !read_user_regs(&at)) {
+		t->waits_shown = WIRE_WAITS_SHOWN;
+		return 0;
+	}
+	t->waits_shown++;
+	/* Half of the buffer is for the cycles alone. */
+	if (*(volatile u64 *)&buffer->at.head - *(volatile u64 *)&buffer->at.tail > mask / 2)
+		return 0;
+	w = &t->wait;
+	w->entered = t->cycle.entered;
+	w->ip = at.ip;
+	w->sp = at.sp;
+	w->bp = at.bp;
+	w->lr = at.lr;
+	w->process = t->process;
+	if (bpf_probe_read_user(w->stack, sizeof(w->stack), (void *)at.sp)) {
+		/* No page follows that of the pointer. */
+		left = (WIRE_STACK_PAGE - (at.sp & (WIRE_STACK_PAGE - 1))) & (WIRE_WAIT_WORDS * 8 - 1);
+		asm volatile("" : "+r"(left));
+		if (left >= WIRE_WAIT_WORDS * 8 || bpf_probe_read_user(w->stack, left, (void *)at.sp))
+			left = 0;
+	}
+	w->words = left / 8;
+	if (!w->words)
+		return 0;
+	return emit_to(buffer, w->entered, tid, WIRE_WAIT, cpu, (const u64 *)w, sizeof(*w) / 8);
+}
+
+/* The running thread's cycle begins to wait: where, while it is not known which of its waits that
+ * is. */
+INLINE void show_wait(struct attached *t, u32 tid)
+{
+	if (unlikely(t->waits_shown < WIRE_WAITS_SHOWN))
+		show_place(t, tid);
+}
+
 INLINE void next_cycle(struct attached *t, const struct call *call, u64 entered, u32 within)
 {
 	struct wire_cycle *c = &t->cycle;
@@ -1518,6 +1630,7 @@ INLINE void next_cycle(struct attached *t, const struct call *call, u64 entered,
 	c->culprit_behind = 0;
 	c->longest_ns = 0;
 	c->blocks = 0;
+	c->elsewhere = 0;
 	c->migrations = 0;
 	c->syscalls = 0;
 	c->faults = 0;
@@ -2215,7 +2328,7 @@ NOINLINE int leaves_ordinarily(struct attached *t, struct cpu *cpu, struct task_
 	    is_frozen(task) || is_compat(task))
 		return 0;
 	regs = bpf_task_pt_regs(task);
-	if (!read_call(task, regs, call) || !ends_cycle(t, call))
+	if (!read_call(task, regs, call) || !ends_cycle(t, call, regs))
 		return 0;
 	within = WIRE_PART_BLOCKED;
 	if (unlikely(is_futex(call)))
@@ -2240,6 +2353,7 @@ NOINLINE int leaves_ordinarily(struct attached *t, struct cpu *cpu, struct task_
 	t->stage = NOTHING_POSTPONED;
 	/* Of a wait of this kind all else is as the one before left it. */
 	c->entered = t->entered = p->again;
+	show_wait(t, tid);
 	c->argument = call->argument;
 	c->call = call->number;
 	c->operation = call->operation;
@@ -2265,6 +2379,7 @@ NOINLINE int leaves_ordinarily(struct attached *t, struct cpu *cpu, struct task_
 INLINE void leaves(u64 *ctx, struct attached *t, struct cpu *cpu, u32 here, u64 state, u64 now)
 {
 	struct task_struct *task = (void *)ctx[1], *next = (void *)ctx[2];
+	struct pt_regs *regs = bpf_task_pt_regs(task);
 	struct call *call = &t->leaving;
 	u32 tid = cpu->watched;
 	bool in_call, cut, again, frozen;
@@ -2293,11 +2408,11 @@ INLINE void leaves(u64 *ctx, struct attached *t, struct cpu *cpu, u32 here, u64 
 	set_state(t, ASLEEP, now);
 	t->slept = now;
 	t->account.from = now;
-	in_call = read_call(task, bpf_task_pt_regs(task), call);
+	in_call = read_call(task, regs, call);
 	again = t->phase == INTERRUPTED && in_call && call->number == restart_syscall;
 	if (again)
 		same_call(t, call);
-	cut = in_call && state & TASK_INTERRUPTIBLE && (again || ends_cycle(t, call));
+	cut = in_call && state & TASK_INTERRUPTIBLE && (again || ends_cycle(t, call, regs));
 	/* It sleeps on its way to user mode: the freezer of its control group holds it. */
 	frozen = is_frozen(task) || (t->phase == INTERRUPTED && !t->call);
 	cut = cut && !frozen;
@@ -2336,10 +2451,13 @@ INLINE void leaves(u64 *ctx, struct attached *t, struct cpu *cpu, u32 here, u64 
 			publish_cycle(t, tid, entered);
 		t->entered = entered;
 		next_cycle(t, call, entered, t->within);
-		t->asked = asked_time(bpf_task_pt_regs(task), is_compat(task), call, entered, cpu);
+		show_wait(t, tid);
+		t->asked = asked_time(regs, is_compat(task), call, entered, cpu);
 		t->asks = 0;
 		t->phase = WAITING;
 	} else {
+		if (in_call)
+			note_elsewhere(t);
 		begin_moment(ctx, t, next, WIRE_MOMENT_ASLEEP, now);
 		if (t->within == WIRE_PART_LOCK)
 			watch_holder(t, tid, now);
@@ -2691,7 +2809,7 @@ PROGRAM(attach_sys_exit)
 		} else if (task->policy == SCHED_DEADLINE && call->number == sched_yield) {
 			period_passed(t, task, now);
 		}
-		if ((t->woken || t->passed) && ends_cycle(t, call)) {
+		if ((t->woken || t->passed) && ends_cycle(t, call, (void *)ctx[0])) {
 			/* What it waited for came before it slept. */
 			within = part_of_sleep(call, true, TASK_INTERRUPTIBLE);
 			set_apart(t);
@@ -2699,6 +2817,7 @@ PROGRAM(attach_sys_exit)
 			if (t->phase == OPEN)
 				publish_cycle(t, tid, t->entered);
 			next_cycle(t, call, FORGET(t->again) ? c->entered : t->entered, within);
+			show_wait(t, tid);
 			if (held_up) {
 				/* The stop is this one's. */
 				c->awaited = stopper;
@@ -3036,6 +3155,7 @@ GLOBAL int runs_another(struct attached *t, u32 tid)
 	bpf_map_update_elem(&selections, &number, &none, 0);
 	work_out(t, tid);
 	t->phase = NO_CYCLE;
+	t->waits_shown = 0;
 	t->times.lost_cycles = 0;
 	m.begin = bpf_ktime_get_ns();
 	return emit_to(buffer, m.begin, tid, WIRE_MOMENT, cpu, (const u64 *)&m, sizeof(m) / 8);

@@ -474,7 +474,8 @@ struct wire_cycle {
 	u32 holder_by; /* WIRE_HOLDER_… */
 	u32 awaited; /* who ended the other waits that took the longest */
 	u64 awaited_ns;
-	u64 awaited_by; /* WIRE_CYCLE_BY_… */
+	u32 awaited_by; /* WIRE_CYCLE_BY_… */
+	u32 elsewhere; /* waits in the call of the cycles, at other places or addresses */
 	u64 likely_ns; /* of what is not known: the last task that was seen on its CPU is `likely` */
 	u32 likely;
 	u32 hidden; /* switches to the thread that were not seen */
@@ -646,15 +647,38 @@ struct wire_delayed_task {
 	u8 comm[16];
 };
 
-/* The waiting call of a thread's cycles. */
+/* Where a thread waits, of waits before its call is selected: what called shows at which place of
+ * the program. Never in a recording. */
+#define WIRE_WAIT 87
+#define WIRE_WAIT_WORDS 128
+#define WIRE_WAITS_SHOWN 4096 /* of a thread */
+struct wire_wait {
+	u64 entered; /* as in struct wire_cycle */
+	u64 ip;
+	u64 sp;
+	u64 bp;
+	u64 lr; /* where that is a register */
+	u32 process;
+	u32 words; /* of the stack that could be read */
+	u64 stack[128]; /* WIRE_WAIT_WORDS, from its pointer upwards */
+};
+
+/* The waiting call of a thread's cycles, and its place: where it is made and what called, by return
+ * addresses on the stack. The size of what is between them is that of their functions. */
 struct wire_selection {
 	u64 argument;
 	u32 call; /* WIRE_MAX_SYSCALLS: none is */
 	u16 operation;
 	u16 how; /* 0: no call is selected; WIRE_SELECTED… */
+	u64 ip; /* 0: any place */
+	u32 reach; /* bytes of the stack up to the last caller */
+	u32 callers;
+	u16 at[12]; /* WIRE_SELECTED_CALLERS: where they are, in words from the stack pointer */
+	u64 caller[12];
 };
 #define WIRE_SELECTED 1
 #define WIRE_SELECTED_ARGUMENT 2 /* its first argument too */
+#define WIRE_SELECTED_CALLERS 12
 
 /* Threads that `attach` watches at once, and the table of their numbers: an id begins at
  * id * WIRE_PLACE_FACTOR >> WIRE_PLACE_SHIFT, of 32 bits. */

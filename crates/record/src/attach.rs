@@ -22,6 +22,7 @@ mod record;
 mod stacks;
 mod steal;
 mod traced;
+mod wait_places;
 
 pub use cost::AttachCost;
 pub use traced::TracedThreads;
@@ -115,6 +116,7 @@ pub struct Attacher {
     buffers: Buffers,
     cpus: CpuSet,
     scratch: Vec<u8>,
+    cycles: Vec<Cycle>,
     moments: Moments,
     places: AttachPlaces,
     /// The thread of this process that measured the cost; 0: none.
@@ -182,6 +184,7 @@ impl Attacher {
             buffers,
             cpus: cpus.clone(),
             scratch,
+            cycles: Vec::new(),
             moments,
             places,
             own: AtomicU32::new(0),
@@ -313,27 +316,37 @@ impl Attacher {
         }
     }
 
-    /// From now on a cycle of this thread ends at its wait in this call; with `by_argument` only
-    /// for the same file or address. With `None` no more cycles are recorded.
-    pub fn select(&self, tid: u32, call: Option<(WaitingCall, bool)>) -> Result<(), StartError> {
-        let selection = match call {
-            Some((call, by_argument)) => Selection {
-                argument: call.argument,
-                call: call.number,
-                operation: call.operation,
-                how: if by_argument { wire::SELECTED_ARGUMENT } else { wire::SELECTED } as u16,
-            },
-            None => Selection {
-                argument: 0,
-                call: wire::MAX_SYSCALLS as u32,
-                operation: 0,
-                how: wire::SELECTED as u16,
-            },
-        };
-        let mut bytes = [0; Selection::SIZE];
-        selection.write(&mut bytes);
+    /// From now on a cycle of this thread ends at its wait in this call, at its place if that is
+    /// known; with `by_argument` only for the same file or address. With `None` no more cycles are
+    /// recorded.
+    pub fn select(
+        &mut self,
+        tid: u32,
+        call: Option<(WaitingCall, bool)>,
+    ) -> Result<(), StartError> {
         // Of a thread that has ended nothing is left to select for.
-        self.places.number(tid).map_or(Ok(()), |number| self.set("selections", number, &bytes))
+        let Some(number) = self.places.number(tid) else { return Ok(()) };
+        let mut selection = Selection::read(&[0; Selection::SIZE]);
+        (selection.call, selection.how) = (wire::MAX_SYSCALLS as u32, wire::SELECTED as u16);
+        if let Some((call, by_argument)) = call {
+            (selection.argument, selection.call) = (call.argument, call.number);
+            selection.operation = call.operation;
+            if by_argument {
+                selection.how = wire::SELECTED_ARGUMENT as u16;
+            }
+            self.moments.waits.fill(&mut selection, call.place);
+        }
+        // The kernel may read it meanwhile: it is whole before it counts.
+        let mut bytes = [0; Selection::SIZE];
+        Selection { how: 0, ..selection }.write(&mut bytes);
+        self.set("selections", number, &bytes)?;
+        selection.write(&mut bytes);
+        self.set("selections", number, &bytes)?;
+        self.moments.waits.forget(tid, clock::monotonic());
+        if let Some((call, _)) = call.filter(|(call, _)| call.place != 0) {
+            self.moments.waits.select(tid, call.place, clock::monotonic());
+        }
+        Ok(())
     }
 
     fn set(&self, map: &str, key: u32, value: &[u8]) -> Result<(), StartError> {
@@ -345,16 +358,20 @@ impl Attacher {
 
     /// Returns the ended cycles of each CPU, in order of time.
     pub fn drain(&mut self, take: &mut dyn FnMut(Cycle)) {
+        let mut cycles = std::mem::take(&mut self.cycles);
         for slot in 0..self.cpus.len() as u32 {
             self.scratch.clear();
             self.buffers.take(slot, &mut self.scratch);
-            let mut seen = |cycle: Cycle| {
-                self.has_timers |= cycle.by == WokenBy::Timer;
-                self.without_timers = self.without_timers.saturating_add(1);
-                take(cycle);
-            };
-            record::read(&self.scratch, &mut seen, &mut self.moments);
+            record::read(&self.scratch, &mut |cycle| cycles.push(cycle), &mut self.moments);
         }
+        // The places of waits may come from other CPUs.
+        for mut cycle in cycles.drain(..) {
+            cycle.call.place = self.moments.waits.take(&cycle);
+            self.has_timers |= cycle.by == WokenBy::Timer;
+            self.without_timers = self.without_timers.saturating_add(1);
+            take(cycle);
+        }
+        self.cycles = cycles;
         self.look_at_timers();
     }
 
@@ -469,6 +486,11 @@ impl Attacher {
         let addresses = self.moments.stacks.addresses(stacks, moment)?;
         let is_cut = addresses.len() == 1;
         Some(UserStack { addresses, is_cut })
+    }
+
+    /// The functions at a place where a thread waits ([`WaitingCall::place`]).
+    pub fn wait_stack(&self, place: u64) -> Option<UserStack> {
+        self.moments.waits.stack(place).cloned()
     }
 
     /// The copied stack with this number, as that of a waker.

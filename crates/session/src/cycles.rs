@@ -242,7 +242,15 @@ impl Cycles {
         }
         drained.begun |= self.begin_polling(ended.then_some(None), place);
         for (tid, thread) in &mut self.threads {
-            thread.look(&self.attacher, ended);
+            let moved = thread.look(&self.attacher, ended);
+            if let Some(site) = moved {
+                thread.look_up_waits(&self.attacher);
+                let place = Some((site.call, site.by_argument));
+                if let Err(why) = self.attacher.select(*tid, place) {
+                    let phase = &self.options.phase;
+                    self.findings.push(findings::not_selected(phase, &thread.name, &why));
+                }
+            }
             drained.above = drained.above.or_else(|| thread.above());
             self.stacks_lost += thread.worst_cycles.look_up(*tid, &self.attacher);
         }
@@ -375,6 +383,7 @@ impl Cycles {
         let waits = thread.begin(&label, inferred, place, &self.options, known);
         *place.next += SeriesKind::CYCLIC.len();
         waits.into_iter().for_each(|record| thread.push(record, &mut self.recent));
+        thread.look_up_waits(&self.attacher);
         if self.later.len() < FETCHED {
             self.fetch();
         }

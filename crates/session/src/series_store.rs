@@ -176,6 +176,12 @@ impl KeptSeries {
         ))
     }
 
+    /// Adds a detail to its description, which a reader of its bundle finds.
+    pub(crate) fn add_detail(&mut self, key: &str, value: &str) {
+        self.meta.details.insert(key.to_owned(), value.to_owned());
+        self.files.write_meta(self.meta.clone());
+    }
+
     /// Saves the breakdown, as far as known now.
     pub(crate) fn save_account(&mut self) {
         if !matches!(self.account, Fact::NotAsked) {

@@ -10,7 +10,7 @@
 use crate::Distribution;
 use crate::percentiles;
 use punctual_bundle::SeriesMeta;
-use punctual_bundle::meta::{ATTACHED_WORKLOAD, ENTRIES_WORKLOAD};
+use punctual_bundle::meta::{ATTACHED_WORKLOAD, ENTRIES_WORKLOAD, UNCLEAR_PERIOD};
 use punctual_bundle::state::{SeriesState, ThreadUsage};
 use punctual_bundle::summary::{RequirementSummary, VerdictWord};
 use punctual_core::{BoundComparison, Fact, Metric, Nanos, Requirement, SeriesData};
@@ -147,6 +147,9 @@ fn nothing_came(metric: Metric, evidence: &RequirementEvidence) -> Range {
 /// The range of the metric, or why it is unknown.
 fn range(metric: Metric, evidence: &RequirementEvidence) -> Result<Range, String> {
     let losses = &evidence.state.data.losses;
+    if let Some(why) = evidence.meta.details.get(UNCLEAR_PERIOD) {
+        return Err(why.clone());
+    }
     if metric == Metric::Count {
         return Ok(at_least(losses.recorded, evidence));
     }

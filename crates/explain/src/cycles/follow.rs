@@ -1,7 +1,7 @@
 //! The consecutive cycles of a thread, once the wait that begins them is known.
 
 use super::{Inferred, WaitSite};
-use punctual_core::cycle::{Cycle, CycleKind, OpenCycle, SeriesKind, WaitingCall};
+use punctual_core::cycle::{Cycle, CycleKind, OpenCycle, SeriesKind, WaitingCall, WokenBy};
 use punctual_core::{ClockNs, MonotonicNs, Nanos, Unfinished};
 use std::collections::VecDeque;
 
@@ -20,7 +20,8 @@ pub struct MeasuredCycle {
     pub skipped: u64,
     /// Its release is the first that passed while a previous cycle ran.
     pub overrun: bool,
-    /// A wait in an unrecorded call is within it, with another end: it may have ended there.
+    /// A wait is within it that may be its end: in an unrecorded call, with another end, or one
+    /// that looks like its end and came too early for that.
     pub may_have_ended: bool,
 }
 
@@ -77,14 +78,22 @@ pub enum Begins {
 #[derive(Clone, Debug)]
 pub struct CycleFollower {
     site: WaitSite,
+    has_others: bool,
     timed: bool,
     period: Option<Nanos>,
+    /// The time of a sleep, if constant.
+    sleep: Option<Nanos>,
+    distance: Option<Nanos>,
     pending: Option<Cycle>,
     last: Option<MonotonicNs>,
     /// Later cycles of unknown release.
     unknown: u64,
-    /// The pending cycle has a wait in an unrecorded call within it.
+    /// The pending cycle has a wait within it that may be its end.
     may_have_ended: bool,
+    /// Waits that look like the end of a cycle, and came too early.
+    odd: u64,
+    /// Its place was given up here.
+    moved: Option<MonotonicNs>,
     runs: CycleRuns,
 }
 
@@ -93,12 +102,17 @@ impl CycleFollower {
     pub fn new(inferred: &Inferred) -> CycleFollower {
         CycleFollower {
             site: inferred.site,
+            has_others: inferred.has_others,
             timed: inferred.kind != CycleKind::Event,
             period: inferred.period.filter(|_| inferred.kind.is_periodic()),
+            sleep: inferred.sleep,
+            distance: inferred.distance,
             pending: None,
             last: None,
             unknown: 0,
             may_have_ended: false,
+            odd: 0,
+            moved: None,
             runs: CycleRuns::default(),
         }
     }
@@ -106,13 +120,79 @@ impl CycleFollower {
     /// Takes the next record; returns a cycle once the next one begins. Waits that begin no cycle
     /// become part of it.
     pub fn push(&mut self, record: Cycle) -> Option<MeasuredCycle> {
-        if !self.site.has(record.call) {
-            self.may_have_ended |= self.pending.is_some() && !is_recorded(record.call);
+        if self.moved.is_some_and(|moved| record.entered < moved) {
+            return None;
+        }
+        let is_site = self.site.has(record.call);
+        let is_elsewhere = self.has_others && record.call.place != self.site.call.place;
+        let is_odd = is_site && !is_elsewhere && self.is_odd(&record);
+        self.odd += u64::from(is_odd);
+        if !is_site || is_elsewhere || is_odd {
+            let may_be_end = is_site || !is_recorded(record.call);
+            self.may_have_ended |= self.pending.is_some() && may_be_end;
             self.pending = self.pending.map(|pending| pending.followed_by(&record));
             return None;
         }
         let ended = self.pending.replace(record)?;
         Some(self.follow(ended))
+    }
+
+    /// Whether a wait of its site is none of its period: it asks for another time to sleep, or its
+    /// release follows the one before too early, as another wait within the cycle does.
+    fn is_odd(&self, record: &Cycle) -> bool {
+        let Some(last) = self.pending.filter(|last| last.again == record.entered) else {
+            return false;
+        };
+        if let Some(usual) = self.sleep.filter(|_| record.by == WokenBy::Sleep) {
+            let asked = (record.release - record.entered).ns();
+            // Until its timer is started it may be preempted.
+            let is_other =
+                asked < usual.ns() - usual.ns() / ODD || asked > usual.ns() + usual.ns() / 2;
+            // Some sleep for the rest of a period.
+            let near = |distance: &Nanos| {
+                (record.release - last.release - *distance).ns().abs() <= distance.ns() / ODD
+            };
+            return is_other && !self.distance.as_ref().is_some_and(near);
+        }
+        // Timers and others may end a wait for several.
+        let is_same_end = last.by == record.by
+            && match record.by {
+                WokenBy::Sleep | WokenBy::Period => true,
+                WokenBy::Timer => last.timer == record.timer,
+                _ => false,
+            };
+        let distance = (record.release - last.release).ns();
+        self.period.is_some_and(|usual| is_same_end && distance < usual.ns() - usual.ns() / EARLY)
+    }
+
+    /// Whether a cycle may be several: it waits elsewhere again and again in its call, and lasts
+    /// for more than two periods.
+    fn may_be_several(&self, elsewhere: u32, lasted: Nanos) -> bool {
+        let usual = self.period.or(self.distance);
+        elsewhere >= SEVERAL && usual.is_some_and(|usual| lasted.ns() > 2 * usual.ns())
+    }
+
+    /// Whether its thread seems to wait for its cycles elsewhere by now: no cycle has ended there
+    /// for many waits.
+    pub fn has_moved(&self, open: &OpenCycle, now: MonotonicNs) -> bool {
+        let lasted = open.release.map_or(Nanos::ZERO, |release| now - release);
+        let is_long =
+            self.period.or(self.distance).is_none() || self.may_be_several(SEVERAL, lasted);
+        open.elsewhere >= MANY && is_long && self.site.has(open.call)
+    }
+
+    /// From now on waits in its call at any place begin cycles, of no known period; it returns the
+    /// last one before that, and skips the one under way.
+    pub fn give_up_place(&mut self, now: MonotonicNs) -> Option<MeasuredCycle> {
+        self.site = self.site.anywhere();
+        (self.period, self.sleep, self.distance, self.has_others) = (None, None, None, false);
+        self.moved = Some(now);
+        self.break_off()
+    }
+
+    /// How many waits looked like the end of a cycle, and came too early for that.
+    pub fn odd_waits(&self) -> u64 {
+        self.odd
     }
 
     /// Returns the last cycle before a gap in the records: the number of releases before the next
@@ -165,7 +245,8 @@ impl CycleFollower {
             (false, false) => Begins::Returned,
             (false, true) => Begins::Unknown,
         };
-        let may_have_ended = std::mem::take(&mut self.may_have_ended);
+        let may_have_ended = std::mem::take(&mut self.may_have_ended)
+            || self.may_be_several(cycle.elsewhere, cycle.response_time());
         let overrun = self.runs.passed_in(&cycle, begins != Begins::Unknown);
         if begins == Begins::Unknown {
             self.unknown += 1;
@@ -184,6 +265,15 @@ impl CycleFollower {
         MeasuredCycle { cycle, begins, period, skipped, overrun, may_have_ended }
     }
 }
+
+/// A sleep that is shorter than usual by more than this fraction is another one, and so is a release
+/// that comes earlier by more than this fraction of the usual distance.
+const ODD: i64 = 10;
+const EARLY: i64 = 3;
+/// From this many waits elsewhere on, a cycle that lasts for several periods may be several, and
+/// from that many on it is rather one elsewhere.
+const SEVERAL: u32 = 3;
+const MANY: u32 = 32;
 
 fn is_recorded(call: WaitingCall) -> bool {
     call.number != WaitingCall::NOT_RECORDED

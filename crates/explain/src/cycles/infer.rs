@@ -1,9 +1,8 @@
 //! Infers from a thread's first waits which wait ends its cycles.
 
-use super::{CallNames, WaitSite, kind_of};
+use super::{CallNames, WaitSite, sites};
 use punctual_core::cycle::{Cycle, CycleKind};
 use punctual_core::{CauseKind, Nanos};
-use std::collections::BTreeMap;
 
 pub const MIN_WAITS: usize = 10;
 /// The minimum share of fitting releases for a timer's cycles.
@@ -25,6 +24,14 @@ pub struct Inferred {
     pub confidence: f64,
     /// The number of cycles examined.
     pub cycles: usize,
+    /// How long each wait asks to sleep, if it sleeps for a constant time.
+    pub sleep: Option<Nanos>,
+    /// The usual distance of its releases, of such sleeps.
+    pub distance: Option<Nanos>,
+    /// Whether waits of this call were seen at other places.
+    pub has_others: bool,
+    /// Whether its waits look as several of each period do: short and long ones by turns.
+    pub takes_turns: bool,
 }
 
 /// The user's constraint.
@@ -52,19 +59,7 @@ pub fn infer(
     constraint: Constraint,
     names: &CallNames,
 ) -> Result<Inferred, Vec<CandidateWait>> {
-    let mut sites: BTreeMap<(WaitSite, CycleKind), Vec<&Cycle>> = BTreeMap::new();
-    for wait in waits {
-        sites.entry((WaitSite::of(wait.call, names), kind_of(wait, names))).or_default().push(wait);
-    }
-    let mut candidates: Vec<CandidateWait> = sites
-        .iter()
-        .map(|((site, kind), cycles)| {
-            let is_given = constraint.kind == Some(*kind);
-            let kind = if is_given { *kind } else { truly(*kind, cycles) };
-            candidate(*site, kind, cycles)
-        })
-        .collect();
-    candidates.sort_by_key(|candidate| std::cmp::Reverse(candidate.asleep));
+    let candidates = candidates(waits, constraint, names);
     let allowed = |candidate: &&CandidateWait| {
         let of = &candidate.inferred;
         let fits =
@@ -76,14 +71,103 @@ pub fn infer(
     };
     let timed = |candidate: &&CandidateWait| candidate.inferred.kind != CycleKind::Event;
     let asleep = |of: &CandidateWait| of.asleep.ns() as f64;
-    let by_timer = candidates.iter().filter(allowed).find(timed);
+    let all_timed = || candidates.iter().filter(allowed).filter(timed);
+    let by_timer = all_timed().next().map(|longest| {
+        let encloses = |other: &&CandidateWait| is_pause(&longest.inferred, &other.inferred);
+        all_timed().find(encloses).unwrap_or(longest)
+    });
     let by_event = candidates.iter().filter(allowed).find(|candidate| !timed(candidate));
     // A timer may be the timeout of a wait for events, or a pause within the cycle.
-    match (by_timer, by_event) {
-        (Some(timer), Some(event)) if asleep(event) > MOSTLY * asleep(timer) => Ok(event.inferred),
-        (Some(found), _) | (None, Some(found)) => Ok(found.inferred),
-        (None, None) => Err(candidates),
-    }
+    let found = match (by_timer, by_event) {
+        (Some(timer), Some(event)) if asleep(event) > MOSTLY * asleep(timer) => event.inferred,
+        (Some(found), _) | (None, Some(found)) => found.inferred,
+        (None, None) => return Err(candidates),
+    };
+    let mut at_site = waits.iter().filter(|wait| found.site.has(wait.call));
+    let is_other =
+        |wait: &Cycle| found.site.call.is_same_call(&wait.call) && !found.site.has(wait.call);
+    Ok(Inferred {
+        has_others: waits.iter().any(is_other),
+        takes_turns: found.kind == CycleKind::Event && takes_turns(&releases(&mut at_site)),
+        ..found
+    })
+}
+
+/// The waits that may as well be those that its cycles begin with: in the same call, as frequent,
+/// at another place or for something else.
+pub fn find_rivals(
+    waits: &[Cycle],
+    found: &Inferred,
+    constraint: Constraint,
+    names: &CallNames,
+) -> Vec<WaitSite> {
+    let is_rival = |candidate: &CandidateWait| {
+        let of = &candidate.inferred;
+        let is_frequent = of.cycles >= MIN_WAITS && RARE * of.cycles > found.cycles;
+        let is_timed = of.kind != CycleKind::Event || found.kind == CycleKind::Event;
+        of.site != found.site
+            && of.site.call.number == found.site.call.number
+            && constraint.kind.is_none_or(|kind| kind == of.kind)
+            && is_frequent
+            && is_timed
+            && !candidate.lock
+            && !is_pause(of, found)
+    };
+    let rivals = candidates(waits, constraint, names).into_iter().filter(is_rival);
+    let mut sites: Vec<WaitSite> = rivals.map(|rival| rival.inferred.site).collect();
+    sites.sort_unstable();
+    sites.dedup();
+    sites
+}
+
+/// From this many cycles for one of its waits on, a wait is one within some of them.
+const RARE: usize = 4;
+
+/// Whether a wait is a sleep within the cycles of another one, which has a period.
+fn is_pause(wait: &Inferred, period: &Inferred) -> bool {
+    wait.kind == CycleKind::Relative
+        && period.kind.is_periodic()
+        && period.period.is_some()
+        && 2 * period.cycles >= wait.cycles
+}
+
+fn releases(waits: &mut dyn Iterator<Item = &Cycle>) -> Vec<i64> {
+    waits.map(|wait| wait.release.ns()).collect()
+}
+
+/// The candidates, that with the longest sleep first.
+fn candidates(waits: &[Cycle], constraint: Constraint, names: &CallNames) -> Vec<CandidateWait> {
+    let sites = sites::divide(waits, names);
+    let mut candidates: Vec<CandidateWait> = sites
+        .iter()
+        .map(|((site, kind), cycles)| {
+            let is_given = constraint.kind == Some(*kind);
+            let kind = if is_given { *kind } else { truly(*kind, cycles) };
+            candidate(*site, kind, cycles)
+        })
+        .collect();
+    candidates.sort_by_key(|candidate| std::cmp::Reverse(candidate.asleep));
+    candidates
+}
+
+/// The largest number of waits of a period that look alike, and the minimum ratio of the longest
+/// distance of their releases to the shortest one.
+const TURNS: usize = 4;
+const CLEARLY: i64 = 2;
+
+/// Whether releases are as far from each other as others that came a constant number before, and
+/// not as far as all others.
+fn takes_turns(releases: &[i64]) -> bool {
+    let distances: Vec<i64> = releases.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    (2..=TURNS).any(|turns| {
+        let periods: Vec<i64> = releases.windows(turns + 1).map(|of| of[turns] - of[0]).collect();
+        let differ = |of: &[i64]| {
+            of.iter().max().zip(of.iter().min()).is_some_and(|(max, min)| *max > CLEARLY * min)
+        };
+        releases.len() > MIN_WAITS
+            && fitting(&periods) >= SURE
+            && share(distances.windows(turns).map(differ)) >= SURE
+    })
 }
 
 /// The minimum ratio of a thread's waits for events to those for its timer, for cycles of events.
@@ -94,22 +178,27 @@ fn candidate(site: WaitSite, kind: CycleKind, cycles: &[&Cycle]) -> CandidateWai
         .iter()
         .fold(Nanos::ZERO, |sum, cycle| sum + Nanos((cycle.woken - cycle.entered).ns().max(0)));
     let lock = cycles.iter().any(|cycle| cycle.wait_is == CauseKind::Lock);
-    let releases: Vec<i64> = cycles.iter().map(|cycle| cycle.release.ns()).collect();
-    let (period, fitting) = match kind {
-        // Its duration is constant.
-        CycleKind::Relative => {
-            let spans: Vec<i64> =
-                cycles.iter().map(|cycle| (cycle.release - cycle.entered).ns()).collect();
-            (None, fitting(&spans))
-        }
-        _ => period_of(&releases),
+    let releases = releases(&mut cycles.iter().copied());
+    let spans: Vec<i64> = cycles.iter().map(|cycle| (cycle.release - cycle.entered).ns()).collect();
+    let is_relative = kind == CycleKind::Relative;
+    // Its duration is constant.
+    let (period, confidence) =
+        if is_relative { (None, fitting(&spans)) } else { period_of(&releases) };
+    let is_sure = confidence >= SURE;
+    let usual = |spans| median(spans).filter(|_| is_relative && is_sure).map(Nanos);
+    let distances = releases.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    let inferred = Inferred {
+        kind,
+        site,
+        period: period.filter(|_| is_sure),
+        confidence,
+        cycles: cycles.len(),
+        sleep: usual(spans),
+        distance: usual(distances),
+        has_others: false,
+        takes_turns: false,
     };
-    let period = period.filter(|_| fitting >= SURE);
-    CandidateWait {
-        inferred: Inferred { kind, site, period, confidence: fitting, cycles: cycles.len() },
-        asleep,
-        lock,
-    }
+    CandidateWait { inferred, asleep, lock }
 }
 
 /// Some programs sleep for a time and miss the instant at which it ends (time.sleep of Python);

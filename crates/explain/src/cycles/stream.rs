@@ -20,8 +20,8 @@ use crate::gaps::{Gaps, LossScope};
 use crate::threads::may_be_in_switch;
 use cpu::{Expiry, StreamCpu};
 use punctual_core::cycle::{
-    CallClass, Cycle, DescriptorSet, Gap, Moment, MomentKind, OpenCycle, TaskComm, ThreadTimes,
-    WaitingCall, WokenBy,
+    CallClass, Cycle, DescriptorSet, FILES_END, Gap, Moment, MomentKind, OpenCycle, TaskComm,
+    ThreadTimes, WaitingCall, WokenBy,
 };
 use punctual_core::event::{Futex, TaskState, signal};
 use punctual_core::{CauseKind, Event, EventKind, MAX_RT_PRIO, MonotonicNs};
@@ -388,8 +388,7 @@ impl CycleStream {
             _ if call.number == WaitingCall::NOT_RECORDED => true,
             None => self.calls.may_begin(call),
             Some(Some((of, by_argument))) => {
-                (of.number, of.operation) == (call.number, call.operation)
-                    && (!by_argument || of.argument == call.argument)
+                of.is_same_call(&call) && (!by_argument || of.has_object_of(&call))
             }
         }
     }
@@ -544,6 +543,7 @@ impl CycleStream {
             within == CauseKind::Lock && thread.call.is_some_and(|(call, _)| call.operation == 0);
         let ends =
             wait.filter(|(call, _)| state == TaskState::Sleeping && self.ends_cycle(tid, *call));
+        let selected = self.selections.get(&tid).copied().flatten();
         let Some(thread) = self.threads.get_mut(&tid) else { return };
         match ends {
             // After a wake-up it continues to wait in the same call: it was not a release.
@@ -553,7 +553,17 @@ impl CycleStream {
                 thread.phase = StreamPhase::Waiting;
                 self.ended(ended, take);
             }
-            None => thread.pauses(at, within),
+            None => {
+                // Another file is clearly something else.
+                let is_elsewhere = |(call, _): (WaitingCall, _)| {
+                    selected.is_some_and(|(of, by_argument)| {
+                        let is_of_file = by_argument && of.argument < FILES_END;
+                        of.is_same_call(&call) && (!is_of_file || of.argument == call.argument)
+                    })
+                };
+                thread.cycle.elsewhere += u32::from(wait.is_some_and(is_elsewhere));
+                thread.pauses(at, within);
+            }
         }
         let blocked = state == TaskState::Blocked;
         self.with(tid, |thread| thread.sleeps(at, within, blocked));

@@ -29,7 +29,7 @@ pub(super) fn cycle(call: (u32, u16), by: WokenBy, entered: i64, release: i64, t
         woken: MonotonicNs(begin + 400),
         returned: MonotonicNs(begin + 500),
         again: MonotonicNs(begin + 500 + took),
-        call: WaitingCall { number: call.0, operation: call.1, argument: 5 },
+        call: WaitingCall { number: call.0, operation: call.1, argument: 5, place: 0 },
         by,
         waker: 9,
         wait_is: CauseKind::Waiting,
@@ -98,6 +98,10 @@ fn a_release_that_passes_while_late_is_an_overrun() {
         period: Some(Nanos(1_000)),
         confidence: 1.0,
         cycles: 2,
+        sleep: None,
+        distance: None,
+        has_others: false,
+        takes_turns: false,
     };
     let mut follower = CycleFollower::new(&found);
     let all: Vec<_> = cycles.iter().filter_map(|one| follower.push(*one)).collect();
@@ -419,6 +423,7 @@ fn an_open_cycle_has_a_lower_bound_in_each_series() {
         release: None,
         returned: None,
         until: None,
+        elsewhere: 0,
     };
     assert_eq!(follower.not_ended(&waits, now), None, "it waits for its release");
     let open = OpenCycle { release: Some(release), returned, ..waits };
@@ -444,4 +449,197 @@ fn an_open_cycle_has_a_lower_bound_in_each_series() {
     let due = follower.due(last.release + Nanos(2_500_000)).expect("it was due");
     assert_eq!((due.release, due.passed), (release, 1));
     assert_eq!(follower.due(last.release + Nanos(1_500_000)), None, "as after any loop");
+}
+
+/// A period of 10 ms of waits `first`, with a wait `second` 3 ms later in each `every`th one; of
+/// relative sleeps, sleeps for these times.
+fn with_second_wait(first: &Cycle, second: &Cycle, every: i64) -> Vec<Cycle> {
+    let (mut at, mut records) = (0, Vec::new());
+    let mut wait = |of: &Cycle, (asked, due): (i64, i64)| {
+        let is_relative = (of.call.number, of.call.operation) == (SLEEP, 0);
+        let release = if is_relative { at + asked } else { due };
+        let one = cycle((of.call.number, of.call.operation), of.by, at, release, 50_000);
+        at = one.again.ns();
+        records.push(Cycle { call: of.call, ..one });
+    };
+    for k in 1..200 {
+        wait(first, (10_000_000, k * 10_000_000));
+        if k % every == 0 {
+            wait(second, (3_000_000, k * 10_000_000 + 3_000_000));
+        }
+    }
+    records
+}
+
+fn wait_at(call: (u32, u16), by: WokenBy, argument: u64, place: u64) -> Cycle {
+    let one = cycle(call, by, 0, 0, 0);
+    Cycle { call: WaitingCall { argument, place, ..one.call }, ..one }
+}
+
+fn rivals(records: &[Cycle]) -> usize {
+    find_rivals(records, &inferred(records), Constraint::default(), &names()).len()
+}
+
+#[test]
+fn a_wait_in_the_same_call_elsewhere_is_within_the_cycle() {
+    let (sleep, task) = (WokenBy::Sleep, WokenBy::Task);
+    for (first, second, every) in [
+        // Two places, two words with a place each, and two words where no place is known.
+        (wait_at((SLEEP, 1), sleep, 1, 1), wait_at((SLEEP, 1), sleep, 1, 2), 25),
+        (wait_at((FUTEX, 9), sleep, 0x20008, 1), wait_at((FUTEX, 9), task, 0x20008, 2), 1),
+        (wait_at((FUTEX, 9), sleep, 0x20008, 0), wait_at((FUTEX, 9), task, 0x20010, 0), 1),
+    ] {
+        let records = with_second_wait(&first, &second, every);
+        let found = inferred(&records);
+        assert_eq!((found.site.call.place, found.has_others), (first.call.place, true));
+        assert_eq!((rivals(&records), found.takes_turns), (0, false));
+        let all = follow(&records, &found);
+        let longest = all.iter().map(|one| one.cycle.response_time()).max();
+        assert_eq!((all.len(), longest), (199, Some(Nanos(3_050_500))));
+        assert!(all.iter().all(|one| !one.may_have_ended));
+    }
+    // The two words of one condition variable.
+    let waits = [0x20028, 0x2002c].map(|word| wait_at((FUTEX, 9), sleep, word, 0));
+    let records = with_second_wait(&waits[0], &waits[1], 1_000);
+    assert!(inferred(&records).site.has(waits[1].call));
+}
+
+#[test]
+fn waits_that_may_all_be_the_period_are_rivals() {
+    let (sleep, task) = (WokenBy::Sleep, WokenBy::Task);
+    for (first, second, every, expected) in [
+        (wait_at((SLEEP, 1), sleep, 1, 1), wait_at((SLEEP, 1), sleep, 1, 2), 1, 1),
+        (wait_at((FUTEX, 9), task, 0x20008, 1), wait_at((FUTEX, 9), task, 0x20010, 2), 1, 1),
+        (wait_at((READ, 0), task, 5, 0), wait_at((READ, 0), task, 6, 0), 1, 1),
+        // A sleep for a time, until the next of equal distances.
+        (wait_at((SLEEP, 1), sleep, 1, 1), wait_at((SLEEP, 0), sleep, 1, 2), 1, 0),
+        (wait_at((SLEEP, 1), sleep, 1, 1), wait_at((SLEEP, 0), sleep, 1, 0), 1, 0),
+        (wait_at((SLEEP, 1), sleep, 1, 1), wait_at((READ, 0), task, 5, 2), 1, 0),
+    ] {
+        assert_eq!(rivals(&with_second_wait(&first, &second, every)), expected, "{second:?}");
+    }
+}
+
+#[test]
+fn a_pause_that_is_longer_than_the_rest_of_its_period_begins_no_cycle() {
+    let (mut at, mut records) = (0, Vec::new());
+    for k in 1..100 {
+        for (operation, release) in [(1, k * 10_000_000), (0, k * 10_000_000 + 6_050_000)] {
+            let one = cycle((SLEEP, operation), WokenBy::Sleep, at, release, 50_000);
+            at = one.again.ns();
+            records.push(one);
+        }
+    }
+    let found = inferred(&records);
+    assert_eq!((found.kind, found.period), (CycleKind::Absolute, Some(Nanos(10_000_000))));
+    assert_eq!(rivals(&records), 0);
+}
+
+/// Where neither place nor object is known, the time that is asked for and the distance show it.
+#[test]
+fn waits_that_look_alike_leave_the_end_of_a_cycle_open() {
+    for (operation, place) in [(0, 0), (0, 1), (1, 0)] {
+        let wait = wait_at((SLEEP, operation), WokenBy::Sleep, 1, place);
+        let records = with_second_wait(&wait, &wait, 25);
+        let (found, mut follower) = (inferred(&records), CycleFollower::new(&inferred(&records)));
+        let mut all: Vec<_> = records.iter().filter_map(|one| follower.push(*one)).collect();
+        all.extend(follower.finish());
+        let open = all.iter().filter(|one| one.may_have_ended).count();
+        assert_eq!((all.len(), open, follower.odd_waits()), (199, 7, 7), "{found:?}");
+        assert_eq!(open, all.iter().filter(|one| !one.is_response_known()).count());
+    }
+    // Of waits for others nothing shows it but that they take turns.
+    let wait = wait_at((FUTEX, 9), WokenBy::Task, 0x20008, 1);
+    assert!(inferred(&with_second_wait(&wait, &wait, 1)).takes_turns);
+    assert!(!inferred(&with_second_wait(&wait, &wait, 1_000)).takes_turns);
+}
+
+/// It computes how long to sleep after an overrun: that is its wait, if for a shorter time.
+#[test]
+fn a_sleep_for_the_rest_of_a_period_begins_a_cycle() {
+    let (mut at, mut records) = (0, Vec::new());
+    for k in 0..100 {
+        let took = if k == 50 { 3_000_000 } else { 1_000_000 };
+        let one = cycle((SLEEP, 0), WokenBy::Sleep, at, at + 9_000_000, took);
+        let rest = one.again.ns() + if k == 50 { -2_000_000 } else { 0 };
+        let shorter =
+            cycle((SLEEP, 0), WokenBy::Sleep, one.again.ns(), rest + 9_000_000, 1_000_000);
+        records.push(one);
+        at = one.again.ns();
+        if k == 50 {
+            records.push(shorter);
+            at = shorter.again.ns();
+        }
+    }
+    let found = Inferred { kind: CycleKind::Relative, ..inferred(&records) };
+    let mut follower = CycleFollower::new(&found);
+    let all: Vec<_> = records.iter().filter_map(|one| follower.push(*one)).collect();
+    assert_eq!((all.len(), follower.odd_waits()), (100, 0), "{found:?}");
+}
+
+/// Elsewhere, it waits in the call of its cycles: these may be further ones of a loop there.
+#[test]
+fn a_cycle_of_several_periods_with_waits_elsewhere_may_be_several() {
+    let wait = wait_at((SLEEP, 1), WokenBy::Sleep, 1, 1);
+    let mut records = with_second_wait(&wait, &wait, 1_000);
+    let found = inferred(&records);
+    let open = |records: &[Cycle]| {
+        follow(records, &found).iter().map(|one| one.may_have_ended).collect::<Vec<_>>()
+    };
+    records[50].elsewhere = 3;
+    assert!(!open(&records)[50], "three waits within a period are within the cycle");
+    records[50].again = records[50].release + Nanos(21_000_000);
+    assert!(open(&records)[50]);
+    records[50].elsewhere = 2;
+    assert!(!open(&records)[50]);
+}
+
+#[test]
+fn a_thread_that_waits_elsewhere_only_has_no_known_place_any_more() {
+    let wait = wait_at((SLEEP, 1), WokenBy::Sleep, 1, 1);
+    let records = with_second_wait(&wait, &wait, 1_000);
+    let mut follower = CycleFollower::new(&inferred(&records));
+    for record in &records {
+        follower.push(*record);
+    }
+    let last = records.last().expect("there are some");
+    let mut open = OpenCycle {
+        call: last.call,
+        entered: last.again,
+        release: Some(last.release + Nanos(10_000_000)),
+        returned: None,
+        until: None,
+        elsewhere: 32,
+    };
+    let now = last.again + Nanos(40_000_000);
+    assert!(follower.has_moved(&open, now));
+    assert!(!follower.has_moved(&open, last.again + Nanos(20_000_000)), "that is one period");
+    open.elsewhere = 31;
+    assert!(!follower.has_moved(&open, now));
+    assert_eq!(follower.give_up_place(now).map(|one| one.cycle), Some(*last));
+    // The cycle under way is skipped; then its waits at other places begin cycles, at any distance.
+    let at = |entered: i64| {
+        let one = cycle((SLEEP, 1), WokenBy::Sleep, entered, entered + 1_000_000, 50_000);
+        Cycle { call: WaitingCall { place: 2, ..last.call }, ..one }
+    };
+    let begin = now.ns();
+    let pushed = [open.entered.ns(), begin + 1, begin + 1_050_501, begin + 2_101_001].map(at);
+    let all: Vec<_> = pushed.iter().filter_map(|one| follower.push(*one)).collect();
+    assert_eq!((all.len(), all[0].cycle, all[0].may_have_ended), (2, pushed[1], false));
+}
+
+#[test]
+fn a_wait_without_a_known_place_may_be_at_any_of_them() {
+    let [first, second, unknown] =
+        [1, 2, 0].map(|place| wait_at((SLEEP, 1), WokenBy::Sleep, 1, place));
+    let mut records = with_second_wait(&first, &second, 25);
+    // Neither its time nor its distance shows anything.
+    let found = Inferred { sleep: None, period: None, ..inferred(&records) };
+    let at = records.iter().rposition(|one| one.call.place == 2).expect("there are some");
+    records[at].call = unknown.call;
+    let open = |found| follow(&records, found).iter().filter(|one| one.may_have_ended).count();
+    assert_eq!(open(&found), 1);
+    // Of a thread with one place it is that.
+    let alone = Inferred { has_others: false, ..found };
+    assert_eq!((open(&alone), follow(&records, &alone).len()), (0, 200));
 }

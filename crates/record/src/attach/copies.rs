@@ -19,7 +19,6 @@ const STALE: i64 = 30_000_000_000;
 
 pub(super) struct Copies {
     memory: Mapping,
-    unwinder: Unwinder,
     kept: BTreeMap<u32, UserStack>,
     next: u32,
     /// Stacks that found no room here.
@@ -35,8 +34,7 @@ impl Copies {
     }
 
     fn new(memory: Mapping) -> Copies {
-        let unwinder = Unwinder::default();
-        Copies { memory, unwinder, kept: BTreeMap::new(), next: 0, lost: 0 }
+        Copies { memory, kept: BTreeMap::new(), next: 0, lost: 0 }
     }
 
     fn read(&self, offset: usize, words: usize) -> Vec<u64> {
@@ -46,7 +44,13 @@ impl Copies {
 
     /// Takes the copy with this number + 1 of a thread, made at this instant, unwinds it and frees
     /// it. Returns the number of the stack.
-    pub(super) fn take(&mut self, number: u16, tid: u32, taken: u64) -> Option<u32> {
+    pub(super) fn take(
+        &mut self,
+        number: u16,
+        tid: u32,
+        taken: u64,
+        unwinder: &mut Unwinder,
+    ) -> Option<u32> {
         let offset = usize::from(number.checked_sub(1)?);
         let offset = (offset < wire::STACK_COPIES as usize).then_some(offset * SIZE)?;
         if self.memory.word(offset).load(Ordering::Acquire) != taken {
@@ -75,18 +79,13 @@ impl Copies {
         };
         let number = FIRST | self.next;
         self.next = (self.next + 1) % FIRST;
-        self.kept.insert(number, self.unwinder.unwind(&copy));
+        self.kept.insert(number, unwinder.unwind(&copy));
         Some(number)
     }
 
     /// The functions of a stack, if it is one of these.
     pub(super) fn stack(&self, number: u32) -> Option<&UserStack> {
         self.kept.get(&number)
-    }
-
-    /// The process runs another program from now on.
-    pub(super) fn forget(&mut self, process: u32) {
-        self.unwinder.forget(process);
     }
 
     /// Keeps those that are needed, and frees the copies whose record never came.
@@ -119,18 +118,20 @@ mod tests {
     #[test]
     fn a_copy_belongs_to_the_moment_at_which_it_was_made_and_is_freed_once() {
         let memory = Mapping::anonymous(SIZE * wire::STACK_COPIES as usize).unwrap();
-        let mut copies = Copies::new(memory);
+        let (mut copies, mut unwinder) = (Copies::new(memory), Unwinder::default());
+        let mut take =
+            |copies: &mut Copies, number, taken| copies.take(number, 5, taken, &mut unwinder);
         let mut head = Head::read(&[0; Head::SIZE]);
         (head.taken, head.tid, head.process, head.ip, head.bytes) =
             (7_000, 5, u32::MAX, 0x4000, 64);
         written(&copies, 3, head);
-        assert_eq!(copies.take(4, 5, 6_999), None, "another moment's");
-        assert_eq!(copies.take(0, 5, 0), None);
-        assert_eq!(copies.take(u16::MAX, 5, 7_000), None);
-        let number = copies.take(4, 5, 7_000).expect("it is there");
+        assert_eq!(take(&mut copies, 4, 6_999), None, "another moment's");
+        assert_eq!(take(&mut copies, 0, 0), None);
+        assert_eq!(take(&mut copies, u16::MAX, 7_000), None);
+        let number = take(&mut copies, 4, 7_000).expect("it is there");
         let stack = copies.stack(number).expect("it was unwound");
         assert_eq!((stack.addresses.as_slice(), stack.is_cut), (&[0x4000][..], true), "no process");
-        assert_eq!(copies.take(4, 5, 7_000), None, "it is freed");
+        assert_eq!(take(&mut copies, 4, 7_000), None, "it is freed");
         written(&copies, 9, head);
         copies.sweep(&BTreeSet::from([number]), MonotonicNs(7_000 + STALE));
         assert!(copies.stack(number).is_some());

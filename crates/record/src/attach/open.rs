@@ -39,9 +39,14 @@ pub(super) fn decode(value: &[u8], now: MonotonicNs) -> Option<OpenCycle> {
     let until = if is_postponed { wire::ATTACHED_AGAIN } else { wire::ATTACHED_ENTERED };
     let until = instant(u64_at(until)?);
     let until = until.filter(|_| returned.is_some() && is_awake && is_again);
-    let call =
-        WaitingCall { number: cycle.call, operation: cycle.operation, argument: cycle.argument };
-    Some(OpenCycle { call, entered: instant(cycle.entered)?, release, returned, until })
+    let call = WaitingCall {
+        number: cycle.call,
+        operation: cycle.operation,
+        argument: cycle.argument,
+        place: 0,
+    };
+    let (entered, elsewhere) = (instant(cycle.entered)?, cycle.elsewhere);
+    Some(OpenCycle { call, entered, release, returned, until, elsewhere })
 }
 
 /// Reads until when a thread asked to sleep, where the value says no more than where that stands in

@@ -3,10 +3,12 @@
 use super::copies::Copies;
 use super::ordinary;
 use super::stacks::UserStacks;
+use super::wait_places::WaitPlaces;
 use crate::account::part;
+use crate::unwind::Unwinder;
 use crate::wire::layout::{
     self as wire, Cycle as Wire, Gap as WireGap, Header, Moment as WireMoment, Ordinary,
-    Times as WireTimes,
+    Times as WireTimes, Wait,
 };
 use punctual_core::cycle::{
     AwaitedWaker, CallSet, Cycle, CycleCulprit, DescriptorSet, Gap, HolderDeed, LockEvidence,
@@ -26,8 +28,10 @@ const MOMENTS: usize = 1 << 16;
 pub(super) struct Moments {
     pub(super) kept: Vec<Moment>,
     pub(super) stacks: UserStacks,
+    pub(super) unwinder: Unwinder,
     /// Copied stacks, where they can be unwound.
     pub(super) copies: Option<Copies>,
+    pub(super) waits: WaitPlaces,
     pub(super) gaps: Vec<Gap>,
     pub(super) times: Vec<(u32, ThreadTimes)>,
     /// Instants before which records were lost.
@@ -60,6 +64,11 @@ pub(super) fn read(mut bytes: &[u8], take: &mut dyn FnMut(Cycle), moments: &mut 
             written_at = cycle.again;
             take(cycle);
         }
+        if kind == wire::WAIT
+            && let Some(wait) = whole::<{ Wait::SIZE }>(payload)
+        {
+            moments.waits.see(header.tid, &Wait::read(wait), &mut moments.unwinder);
+        }
         // The lost records were made before the next one that found room.
         if is_after_loss && moments.breaks.len() < MOMENTS {
             moments.breaks.push(written_at);
@@ -85,18 +94,24 @@ pub(super) fn read(mut bytes: &[u8], take: &mut dyn FnMut(Cycle), moments: &mut 
             if moments.kept.len() < MOMENTS {
                 let mut of_it = decode_moment(&header, &moment);
                 if let (Some(of_it), Some(copies)) = (&mut of_it, &mut moments.copies) {
-                    let copied = copies.take(moment.copy, header.tid, moment.begin);
+                    let mut take =
+                        |number, tid, at| copies.take(number, tid, at, &mut moments.unwinder);
+                    let copied = take(moment.copy, header.tid, moment.begin);
                     of_it.stack = copied.or(of_it.stack);
                     if let Some(waker) = &mut of_it.waker {
-                        waker.stack = copies.take(moment.waker_copy, waker.tid, moment.woken);
+                        waker.stack = take(moment.waker_copy, waker.tid, moment.woken);
                     }
                     if let Some(holder) = &mut of_it.holder {
                         let (copy, seen) = (moment.holder_copy, moment.holder_seen);
-                        holder.stack = copies.take(copy, holder.tid, seen);
+                        holder.stack = take(copy, holder.tid, seen);
                     }
-                    if of_it.what == MomentKind::Exec {
-                        copies.forget(header.tid);
-                    }
+                }
+                if let Some(MomentKind::Exec | MomentKind::Exit { .. }) = of_it.map(|of| of.what) {
+                    let at = MonotonicNs(i64::try_from(header.ns).unwrap_or(i64::MAX));
+                    moments.waits.forget(header.tid, at);
+                }
+                if of_it.is_some_and(|of| of.what == MomentKind::Exec) {
+                    moments.unwinder.forget(header.tid);
                 }
                 moments.kept.extend(of_it);
             }
@@ -202,7 +217,12 @@ fn decode(header: &Header, wire: &Wire) -> Cycle {
         woken: at(wire.woken),
         returned,
         again,
-        call: WaitingCall { number: wire.call, operation: wire.operation, argument: wire.argument },
+        call: WaitingCall {
+            number: wire.call,
+            operation: wire.operation,
+            argument: wire.argument,
+            place: 0,
+        },
         by: woken_by(wire.by),
         timer: wire.timer,
         waker: wire.waker,
@@ -211,6 +231,7 @@ fn decode(header: &Header, wire: &Wire) -> Cycle {
         reclaimed: ran_in(wire, wire::PART_RECLAIM_RAN),
         faulted: ran_in(wire, wire::PART_FAULT_RAN),
         blocks: wire.blocks,
+        elsewhere: wire.elsewhere,
         blocked: span(wire.blocked),
         migrations: wire.migrations,
         syscalls: wire.syscalls,
@@ -308,9 +329,14 @@ fn split(parts: &[u64], whole: Nanos) -> Split {
 const SLACK: i64 = 2_000;
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    pub(crate) fn cycle_of(tid: u32, entered: u64) -> Cycle {
+        let header = Header { ns: 0, tid, kind: wire::CYCLE as u8, words: 0, cpu: 0 };
+        decode(&header, &Wire { entered, ..Wire::read(&[0; Wire::SIZE]) })
+    }
 
     #[test]
     fn a_cycle_record_is_decoded_as_written() {
@@ -325,7 +351,7 @@ mod tests {
         wire.holder_by = wire::HOLDER_PI as u32;
         wire.holder_comm[..5].copy_from_slice(b"owner");
         (wire.awaited, wire.awaited_ns) = (6, 50);
-        wire.awaited_by = wire::CYCLE_BY_TASK;
+        wire.awaited_by = wire::CYCLE_BY_TASK as u32;
         wire.awaited_comm[..4].copy_from_slice(b"peer");
         let mut payload = [0; Wire::SIZE];
         wire.write(&mut payload);

@@ -6,6 +6,7 @@ use framehop::{
     CacheNative, ExplicitModuleSectionInfo, MayAllocateDuringUnwind, Module, UnwindRegsNative,
     Unwinder as _, UnwinderNative,
 };
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -34,25 +35,37 @@ impl Unwinder {
 
     /// The functions of a copied stack. Read while the process exists.
     pub fn unwind(&mut self, copy: &StackCopy) -> UserStack {
+        self.unwind_callers(copy).0
+    }
+
+    /// The same, with where its return addresses are, in words from the stack pointer.
+    pub fn unwind_callers(&mut self, copy: &StackCopy) -> (UserStack, Vec<(usize, u64)>) {
         let knows = |process: &Process| process.mappings.place(copy.ip).is_some();
         if !self.processes.get(&copy.process).is_some_and(knows) {
             self.read(copy.process);
         }
         let Some(process) = self.processes.get_mut(&copy.process) else {
-            return UserStack { addresses: vec![copy.ip], is_cut: true };
+            return (UserStack { addresses: vec![copy.ip], is_cut: true }, Vec::new());
         };
+        let words_read = RefCell::new(Vec::new());
         let mut read = |address: u64| {
             let offset = address.checked_sub(copy.sp).filter(|offset| offset % 8 == 0).ok_or(())?;
-            let word = copy.stack.get(usize::try_from(offset / 8).map_err(drop)?);
-            word.copied().ok_or(())
+            let at = usize::try_from(offset / 8).map_err(drop)?;
+            let word = *copy.stack.get(at).ok_or(())?;
+            words_read.borrow_mut().push((at, word));
+            Ok(word)
         };
         let mut frames =
             process.unwinder.iter_frames(copy.ip, registers(copy), &mut process.cache, &mut read);
-        let mut of_it = UserStack::default();
+        let (mut of_it, mut callers) = (UserStack::default(), Vec::new());
         loop {
             match frames.next() {
                 Ok(Some(frame)) if of_it.addresses.len() < FRAMES => {
-                    of_it.addresses.push(frame.address());
+                    let address = frame.address();
+                    of_it.addresses.push(address);
+                    // A frame pointer may have been read after it.
+                    let read = words_read.take();
+                    callers.extend(read.into_iter().rfind(|(_, word)| *word == address));
                 }
                 Ok(None) => break,
                 Ok(Some(_)) | Err(_) => {
@@ -61,7 +74,14 @@ impl Unwinder {
                 }
             }
         }
-        of_it
+        (of_it, callers)
+    }
+
+    /// Whether the code before a return address is the program's own, not a library's.
+    pub fn is_in_program(&self, process: u32, address: u64) -> bool {
+        let process = self.processes.get(&process);
+        let place = process.and_then(|process| process.mappings.place(address.wrapping_sub(1)));
+        place.is_some_and(|place| !place.is_in_library())
     }
 
     /// Forgets a process that has ended or runs another program.

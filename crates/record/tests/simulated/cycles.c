@@ -525,6 +525,105 @@ static void a_cpu_that_idled_before_throttles_nobody(void)
 	unwatch(thread);
 }
 
+/* The thread enters a wait that `caller` called, with something else beside it on the stack. */
+static void wait_from(u64 caller, u64 beside, u64 first)
+{
+	static u64 stack[WIRE_WAIT_WORDS];
+	u32 number = first < 0x10000 ? NANOSLEEP : FUTEX;
+
+	stack[0] = beside;
+	stack[2] = caller;
+	enter(number, first, number == FUTEX ? FUTEX_WAIT_BITSET : 1);
+	on[0]->regs.ip = 0x7000;
+	on[0]->regs.sp = (u64)stack;
+	switch_to(idle, TASK_INTERRUPTIBLE);
+}
+
+/* It is woken at `at`, and its call returns. */
+static void wait_until(u64 at)
+{
+	timer_wakes(thread, at, 400, 0);
+	switch_to(thread, 0);
+	leave_call(0);
+	now_ns += 1000;
+}
+
+/* In each period it waits twice with the same call: for the same clock or word, or for another one.
+ * `first` is what the wait of its period is for, and `second` the other one. */
+static void a_wait_elsewhere_is_within_the_cycle(u64 first, u64 second)
+{
+	struct wire_selection selection = {
+		.argument = first, .call = first < 0x10000 ? NANOSLEEP : FUTEX,
+		.operation = first < 0x10000 ? 1 : FUTEX_WAIT_BITSET,
+		.how = first == second ? WIRE_SELECTED : WIRE_SELECTED_ARGUMENT,
+		.ip = 0x7000, .reach = 24, .callers = 1, .at = { 2 }, .caller = { 0x400 },
+	};
+	u64 begin = (now_ns / 1000000 + 1) * 1000000, payload[WIRE_WAIT_WORDS];
+	struct wire_cycle *c = (void *)payload;
+	u32 number, cycles = 0, kind;
+
+	watch(thread);
+	number = value(thread->task.pid)->number;
+	put(&selections, &number, &selection, 0);
+	now_ns = begin;
+	switch_to(thread, 0);
+	wait_from(0x400, 1, first);
+	for (u64 k = 1; k <= 4; k++) {
+		wait_until(begin + k * 100000);
+		wait_from(first == second ? 0x500 : 0x400, 0x400, second);
+		wait_until(begin + k * 100000 + 30000);
+		/* A condition variable has two words. */
+		wait_from(0x400, k, first < 0x10000 ? first : first ^ 4);
+	}
+	while ((kind = next_record(0, payload, sizeof(payload)))) {
+		CHECK(kind != WIRE_WAIT && kind != WIRE_ORDINARY);
+		if (kind != WIRE_CYCLE)
+			continue;
+		cycles++;
+		CHECK(c->release == begin + cycles * 100000 && c->again - c->release > 30000);
+		CHECK(c->blocks == 1 && c->elsewhere == 1 && sum(c->run) == c->again - c->returned);
+	}
+	CHECK(cycles == 4);
+	unwatch(thread);
+	on[0] = idle;
+}
+
+/* Until a call is selected, each wait shows where it is. */
+static void waits_show_their_places_until_one_is_selected(void)
+{
+	struct wire_selection selection = { .call = NANOSLEEP, .operation = 1, .how = WIRE_SELECTED };
+	u64 begin = (now_ns / 1000000 + 1) * 1000000, payload[WIRE_WAIT_WORDS + 8];
+	struct wire_wait *w = (void *)payload;
+	u32 number;
+
+	watch(thread);
+	number = value(thread->task.pid)->number;
+	now_ns = begin;
+	switch_to(thread, 0);
+	wait_from(0x400, 1, CLOCK_MONOTONIC);
+	for (u64 k = 1; k <= 5; k++) {
+		u64 entered = value(thread->task.pid)->cycle.entered;
+		bool is_shown = false;
+
+		for (u32 kind; (kind = next_record(0, payload, sizeof(payload)));)
+			if (kind == WIRE_WAIT) {
+				is_shown = true;
+				CHECK(w->entered == entered && w->ip == 0x7000);
+				CHECK(w->words == WIRE_WAIT_WORDS && w->stack[2] == (k % 2 ? 0x400 : 0x500));
+			}
+		/* Of the fourth on none is. */
+		CHECK(is_shown == (k < 4));
+		if (k == 3)
+			put(&selections, &number, &selection, 0);
+		wait_until(begin + k * 100000);
+		wait_from(k % 2 ? 0x500 : 0x400, 1, CLOCK_MONOTONIC);
+	}
+	while (next_record(0, payload, sizeof(payload)))
+		;
+	unwatch(thread);
+	on[0] = idle;
+}
+
 /* Not the same at each call, and the same at each run. */
 static u32 random_below(u32 *seed, u32 end)
 {
@@ -628,5 +727,8 @@ int main(int count, char **words)
 			who_is_stopped_from_outside_does_not_run(&holds[i], true);
 	}
 	a_cpu_that_idled_before_throttles_nobody();
+	a_wait_elsewhere_is_within_the_cycle(CLOCK_MONOTONIC, CLOCK_MONOTONIC);
+	a_wait_elsewhere_is_within_the_cycle(0x20028, 0x20030);
+	waits_show_their_places_until_one_is_selected();
 	return failures != 0;
 }

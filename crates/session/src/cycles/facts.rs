@@ -28,7 +28,8 @@ pub fn of_thread(
         affinity: attributes::affinity(tid as i32).unwrap_or_default(),
         timer_slack: Fact::from(slack),
         memory: memory(&status),
-        realtime_timerfd: site.by_argument && is_realtime_timerfd(files, tid, site.call.argument),
+        realtime_timerfd: site.is_of_file(calls)
+            && is_realtime_timerfd(files, tid, site.call.argument),
         asks: Asks { for_timer: site.asks_for_timer(calls), first: is_first(&status) },
         waits_in: calls.get(&site.call.number).cloned().unwrap_or_default(),
         runtime: runtime(files, tid),

@@ -19,6 +19,29 @@ pub(crate) fn left_over(subject: &str, span: Nanos) -> Finding {
         .remedy("work of a thread after its loop is not measured: measure it in the program itself")
 }
 
+const PERIOD_UNCLEAR: &str = "period-unclear";
+
+/// The thread waits as described, and any of these waits may begin its cycles.
+pub(crate) fn period_unclear(subject: &str, waits: &str) -> Finding {
+    let message = format!("this thread {waits}: which one is its period?");
+    let finding = Finding::new(PERIOD_UNCLEAR, Severity::Bad, subject, message);
+    finding.remedy(
+        "requirements on it are undecided: name the kind of its cycles (--cycle) where the waits \
+         differ in that, or measure from test points in the program",
+    )
+}
+
+/// Waits of which it is not known whether they ended a cycle.
+pub(crate) fn odd_waits(subject: &str, wait: &str, count: u64) -> Finding {
+    let message = format!(
+        "{} in {wait} came too early for its period, or for another time: whether a cycle ended \
+         there is not known, and these cycles are not counted",
+        format::counted(count, "wait")
+    );
+    Finding::new(PERIOD_UNCLEAR, Severity::Warning, subject, message)
+        .remedy("measure from test points in the program")
+}
+
 /// An undecided requirement on a thread of this name.
 pub(crate) fn without_thread(phase: &str, name: &str) -> Finding {
     let message = format!("no thread {name:?} with cycles was seen: its requirement is undecided");

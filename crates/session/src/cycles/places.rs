@@ -121,6 +121,27 @@ fn own(frames: &[(SourceFrame, bool)]) -> Option<String> {
     })
 }
 
+/// The places at which these stacks differ, as lines or functions of the user's program: what called
+/// all of them is left out.
+pub fn tell_apart(stacks: &[Stack], tid: u32, names: &mut FunctionNames) -> Vec<String> {
+    let mut outermost_first = |stack: &Stack| -> Vec<String> {
+        let frames = stack.frames(tid, names);
+        let own_frames = frames.iter().rev().filter(|(_, library)| !library);
+        own_frames.map(|frame| own(std::slice::from_ref(frame)).unwrap_or_default()).collect()
+    };
+    let all: Vec<Vec<String>> = stacks.iter().map(&mut outermost_first).collect();
+    let first = all.first().map_or(&[][..], Vec::as_slice);
+    let is_common =
+        |(depth, name): &(usize, &String)| all.iter().all(|of| of.get(*depth) == Some(name));
+    let common = first.iter().enumerate().take_while(is_common).count();
+    let mut places: Vec<String> =
+        all.iter().filter_map(|of| of.get(common).or(of.last())).cloned().collect();
+    // `a.c:7` before `a.c:10`.
+    places.sort_by_key(|place| (place.trim_end_matches(char::is_numeric).to_owned(), place.len()));
+    places.dedup();
+    places
+}
+
 /// From addresses to places in files.
 #[derive(Default)]
 pub struct Resolver {
@@ -167,6 +188,17 @@ impl Resolver {
         let stack = attacher.user_stack(moment)?;
         let may_read = attacher.is_live() && !self.is_over;
         Some(self.own.stack(tid, &stack, may_read))
+    }
+
+    /// The stack of a thread that waits, likewise.
+    pub(super) fn wait_stack(
+        &mut self,
+        tid: u32,
+        place: u64,
+        attacher: &CycleRecorder,
+    ) -> Option<Stack> {
+        let stack = attacher.wait_stack(place)?;
+        Some(self.own.stack(tid, &stack, attacher.is_live() && !self.is_over))
     }
 
     /// The stack with this number of another task, likewise.

@@ -284,6 +284,14 @@ impl CycleRecorder {
         }
     }
 
+    /// The functions at a place where a thread waits; none if only events are recorded.
+    pub(crate) fn wait_stack(&self, place: u64) -> Option<UserStack> {
+        match &self.source {
+            CycleSource::Bpf(bpf) => bpf.wait_stack(place),
+            CycleSource::Tracefs(..) | CycleSource::Recording(_) => None,
+        }
+    }
+
     /// The user stack with this number, of another task than the delayed thread.
     pub(crate) fn copied_stack(&self, number: u32) -> Option<UserStack> {
         match &self.source {

@@ -31,7 +31,7 @@ pub fn cycle(release: i64) -> Cycle {
         woken: MonotonicNs(release),
         returned: MonotonicNs(release),
         again: MonotonicNs(release + 100_000),
-        call: WaitingCall { number: 1, operation: 1, argument: 1 },
+        call: WaitingCall { number: 1, operation: 1, argument: 1, place: 0 },
         by: WokenBy::Sleep,
         wait_is: CauseKind::Waiting,
         syscalls: 1,

@@ -14,7 +14,7 @@ use super::source::{CycleRecorder, CycleThreadFacts};
 use super::target::kept;
 use super::typical::TypicalCycles;
 use super::worst::WorstCycles;
-use punctual_bundle::meta::{DEADLINE, MeasureMeta, REQUESTED_SCHEDULING};
+use punctual_bundle::meta::{DEADLINE, MeasureMeta, REQUESTED_SCHEDULING, UNCLEAR_PERIOD};
 use punctual_bundle::{BundleError, SeriesMeta};
 use punctual_core::cycle::{Cycle, CycleKind, SeriesKind, TaskComm, id_here};
 use punctual_core::format;
@@ -24,7 +24,7 @@ use punctual_core::{
 use punctual_explain::cycles::lint::HostFacts;
 use punctual_explain::cycles::{
     Begins, CallNames, CandidateWait, Constraint, CycleFollower, Inferred, MIN_WAITS,
-    MeasuredCycle, NotEnded, infer,
+    MeasuredCycle, NotEnded, WaitSite, find_rivals, infer,
 };
 use punctual_stats::SeriesView;
 use std::collections::BTreeMap;
@@ -101,6 +101,10 @@ struct Cyclic {
     label: String,
     inferred: Inferred,
     wait: String,
+    /// Waits any of which may begin its cycles, if it is not clear which one does.
+    unclear: Vec<WaitSite>,
+    /// Its cycles began at one place first, and then did no more.
+    has_moved: bool,
     follower: CycleFollower,
     series: Vec<CycleSeries>,
     deadline: Option<Nanos>,
@@ -114,6 +118,15 @@ impl Cyclic {
     fn is_in(&mut self, open: Option<NotEnded>) {
         self.open = open;
         self.series.iter_mut().for_each(|series| series.is_in(open.as_ref()));
+    }
+
+    /// No requirement on it is decided from now on.
+    fn is_unclear(&mut self) {
+        let wait = &self.wait;
+        let reason = format!("which of its waits in {wait} begins its cycles is not known");
+        for series in &mut self.series {
+            series.kept.add_detail(UNCLEAR_PERIOD, &reason);
+        }
     }
 
     /// Time so far of the cycle in progress; zero if none.
@@ -228,16 +241,37 @@ impl CycleThread {
     }
 
     /// Checks the cycle in progress: limits hold for it, too. While cycles come and go there is
-    /// none to check before the last round.
-    pub fn look(&mut self, source: &CycleRecorder, is_last: bool) {
+    /// none to check before the last round. Returns its wait if cycles may begin at any place of it
+    /// from now on.
+    pub fn look(&mut self, source: &CycleRecorder, is_last: bool) -> Option<WaitSite> {
         let is_active = std::mem::take(&mut self.is_active) && !is_last;
-        let CycleThreadState::Cyclic(cyclic) = &mut self.state else { return };
-        let open = if is_active { None } else { source.open(self.tid) };
-        cyclic.is_in(open.and_then(|open| cyclic.follower.not_ended(&open, source.now())));
+        let CycleThreadState::Cyclic(cyclic) = &mut self.state else { return None };
+        let (open, now) = (if is_active { None } else { source.open(self.tid) }, source.now());
+        if open.is_some_and(|open| cyclic.follower.has_moved(&open, now)) {
+            return self.give_up_place(now);
+        }
+        cyclic.is_in(open.and_then(|open| cyclic.follower.not_ended(&open, now)));
         let lasted = cyclic.lasted();
         if cyclic.stop_above.is_some_and(|limit| lasted > limit) {
             cyclic.above = cyclic.above.max(Some(lasted));
         }
+        None
+    }
+
+    /// It waits elsewhere than its cycles began: which wait is its period is not known.
+    fn give_up_place(&mut self, now: MonotonicNs) -> Option<WaitSite> {
+        let CycleThreadState::Cyclic(cyclic) = &mut self.state else { return None };
+        cyclic.is_in(None);
+        let last = cyclic.follower.give_up_place(now);
+        cyclic.is_unclear();
+        let site = cyclic.inferred.site.anywhere();
+        if !std::mem::replace(&mut cyclic.has_moved, true) {
+            cyclic.unclear.push(cyclic.inferred.site);
+        }
+        if let Some(last) = last {
+            self.take(&last);
+        }
+        Some(site)
     }
 
     /// Ends the thread at this instant, with its wait(2) status if known. A signal cut its cycle
@@ -397,6 +431,11 @@ impl CycleThread {
         let longest = waits.iter().map(Cycle::response_time).max().unwrap_or(Nanos::MILLI);
         let span = Nanos(2 * inferred.period.unwrap_or(longest).ns());
         let (tid, wait) = (self.tid as i32, inferred.site.describe(calls));
+        let mut unclear = find_rivals(&waits, &inferred, Constraint { kind: options.kind }, calls);
+        let is_unclear = inferred.takes_turns || !unclear.is_empty();
+        if is_unclear {
+            unclear.push(inferred.site);
+        }
         let mut series = Vec::new();
         for (number, kind) in (*place.next..).zip(SeriesKind::CYCLIC) {
             let meta = meta(label, kind, (tid, &facts), &inferred, &wait, options);
@@ -410,10 +449,12 @@ impl CycleThread {
         let label = label.to_owned();
         let follower = CycleFollower::new(&inferred);
         let (deadline, stop_above) = (options.deadline, options.stop_above);
-        let cyclic = Cyclic {
+        let mut cyclic = Cyclic {
             label,
             inferred,
             wait,
+            unclear,
+            has_moved: false,
             follower,
             series,
             deadline,
@@ -421,8 +462,48 @@ impl CycleThread {
             above: None,
             open: None,
         };
+        if is_unclear {
+            cyclic.is_unclear();
+        }
         self.state = CycleThreadState::Cyclic(Box::new(cyclic));
         waits
+    }
+
+    /// Looks up the places of waits that may all begin its cycles, while the process exists.
+    pub(super) fn look_up_waits(&mut self, attacher: &CycleRecorder) {
+        let CycleThreadState::Cyclic(cyclic) = &self.state else { return };
+        let mut places: Vec<u64> = cyclic.unclear.iter().map(|site| site.call.place).collect();
+        places.sort_unstable();
+        places.dedup();
+        self.worst_cycles.keep_waits(self.tid, &places, attacher);
+    }
+
+    /// Why it is not clear which of its waits begins its cycles.
+    fn unclear_findings(&self, cyclic: &Cyclic, subject: &str, calls: &CallNames) -> Vec<Finding> {
+        let call = cyclic.inferred.site.call;
+        let name = calls.get(&call.number).map_or("a system call", String::as_str);
+        let (sites, lines) = (&cyclic.unclear, self.worst_cycles.wait_places());
+        let differ = sites.iter().any(|site| site.call.place != call.place);
+        let words = match sites.len() {
+            0 => None,
+            _ if cyclic.has_moved => {
+                let first = lines.first().map_or("one place", String::as_str);
+                Some(format!("waits in {name} at {first} first, and then elsewhere"))
+            }
+            1 => Some(format!("waits in {name} several times in each period, at one place")),
+            n if differ && lines.len() > 1 => {
+                Some(format!("waits in {name} at {n} places ({})", lines.join(", ")))
+            }
+            n if differ => Some(format!("waits in {name} at {n} places")),
+            n => Some(format!("waits in {name} for {n} things")),
+        };
+        let odd = cyclic.follower.odd_waits();
+        let odd = (odd > 0).then(|| findings::odd_waits(subject, &cyclic.wait, odd));
+        words
+            .map(|words| findings::period_unclear(subject, &words))
+            .into_iter()
+            .chain(odd)
+            .collect()
     }
 
     /// The description of its response times in the bundle.
@@ -598,7 +679,8 @@ impl CycleThread {
                 let callers =
                     self.worst_cycles.finding(&format!("{}/{}", self.phase, cyclic.label));
                 let left_over = self.left_over.map(|span| findings::left_over(&subject, span));
-                missed.into_iter().chain(left_over).chain(callers).collect()
+                let unclear = self.unclear_findings(cyclic, &subject, calls);
+                missed.into_iter().chain(left_over).chain(callers).chain(unclear).collect()
             }
             CycleThreadState::Learning { .. } | CycleThreadState::Unwanted => Vec::new(),
             CycleThreadState::Other { seen, waits } => {

@@ -1,7 +1,7 @@
 //! Where a thread was in its longest cycles: at its waits, when preempted, and when a timer
 //! interrupted it.
 
-use super::places::{Places, Resolver, Stack};
+use super::places::{Places, Resolver, Stack, tell_apart};
 use super::source::CycleRecorder;
 use punctual_core::cycle::{Cycle, Moment, MomentKind, task_label};
 use punctual_core::format;
@@ -29,6 +29,9 @@ pub struct WorstCycles {
     worst: Vec<Worst>,
     resolver: Resolver,
     pub(super) places: Places,
+    /// Where it waits, if it is not clear which of its waits begins its cycles.
+    waits: Vec<Stack>,
+    wait_places: Vec<String>,
     described: Option<Table>,
     /// Stacks that end in the program itself, and those of them with a single function.
     stacks: (u64, u64),
@@ -107,6 +110,17 @@ impl WorstCycles {
         lost
     }
 
+    /// Keeps the stacks of waits at these places, while the process exists.
+    pub(super) fn keep_waits(&mut self, tid: u32, places: &[u64], attacher: &CycleRecorder) {
+        let stacks = places.iter().map(|place| self.resolver.wait_stack(tid, *place, attacher));
+        self.waits = stacks.collect::<Option<_>>().unwrap_or_default();
+    }
+
+    /// Where these waits are: lines or functions of the program.
+    pub(super) fn wait_places(&self) -> &[String] {
+        &self.wait_places
+    }
+
     /// Stops reading the mappings: they are those of another program from now on.
     pub fn end(&mut self) {
         self.resolver.end();
@@ -116,7 +130,10 @@ impl WorstCycles {
     pub fn describe(&mut self, tid: u32, names: &mut FunctionNames, calls: &CallNames) {
         let longest: Vec<_> = self.worst.iter().map(Worst::stacks).collect();
         let of_longest = longest.iter().flatten().flat_map(|(_, stack)| &stack.places);
-        names.find_lines(of_longest.flatten().cloned().chain(self.places.all_places()), tid);
+        let of_waits = self.waits.iter().flat_map(|stack| &stack.places).flatten();
+        let all_places = of_longest.flatten().chain(of_waits).cloned();
+        names.find_lines(all_places.chain(self.places.all_places()), tid);
+        self.wait_places = tell_apart(&self.waits, tid, names);
         self.places.describe(tid, names, calls, &longest);
         let mut rows = Vec::new();
         // Cycles are kept by their own time, and show the whole time.

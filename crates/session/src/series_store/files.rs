@@ -153,6 +153,10 @@ impl SeriesFiles {
         });
     }
 
+    pub fn write_meta(&self, meta: SeriesMeta) {
+        self.put(0, move |writer| writer.write_meta(&meta));
+    }
+
     pub fn write_account(&self, account: Fact<SeriesAccount>) {
         self.put(0, move |writer| {
             pace::between_samples();

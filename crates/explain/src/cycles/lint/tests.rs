@@ -72,6 +72,10 @@ fn measured(case: &Case) -> Vec<MeasuredCycle> {
         period: Some(Nanos(PERIOD)),
         confidence: 1.0,
         cycles: CYCLES,
+        sleep: None,
+        distance: None,
+        has_others: false,
+        takes_turns: false,
     };
     let mut follower = CycleFollower::new(&inferred);
     let mut all = Vec::new();

@@ -61,7 +61,7 @@ impl SyscallNumbers {
             _ if self.clock_nanosleep.contains(&number) => args[1] as u16 & 1,
             _ => 0,
         };
-        WaitingCall { number, operation, argument: args[0] }
+        WaitingCall { number, operation, argument: args[0], place: 0 }
     }
 
     /// Whether a cycle may begin with it.

@@ -12,7 +12,7 @@ const POLL: u32 = 7;
 const TIMER: u64 = 0xaaaa;
 const THREAD: u32 = 7;
 const OTHER: u32 = 9;
-const SLEEP: WaitingCall = WaitingCall { number: NANOSLEEP, operation: 1, argument: 1 };
+const SLEEP: WaitingCall = WaitingCall { number: NANOSLEEP, operation: 1, argument: 1, place: 0 };
 
 /// A stream with its results. The thread is 7 with the priority 20.
 struct Run {
@@ -225,6 +225,25 @@ fn waits_other_than_the_selected_call_are_part_of_the_cycle() {
     run.stream.select(THREAD, None);
     run.sleep(2_100, 3_000, 10).sleep(3_100, 4_000, 10);
     assert_eq!(run.cycles.len(), 1);
+}
+
+#[test]
+fn waits_in_the_selected_call_for_something_else_are_counted() {
+    let mut run = Run::new();
+    let call = WaitingCall { number: FUTEX, operation: 9, argument: 0x20028, place: 0 };
+    run.stream.select(THREAD, Some((call, true)));
+    let wait = |at: i64, word: &str| {
+        format!(
+            "{at}us cpu0 7/20 sys_enter 202 {word} 9; +1us switch S -> 9
+            +50us waking 7/20; +1us switch R -> 7/20; +1us sys_exit 202\n"
+        )
+    };
+    run.push(&wait(1_000, "0x20028"));
+    run.push(&wait(1_100, "0x20030"));
+    // A condition variable has two words.
+    run.push(&wait(1_200, "0x2002c"));
+    let [cycle] = run.cycles[..] else { panic!("{:?}", run.cycles) };
+    assert_eq!((cycle.blocks, cycle.elsewhere, us(cycle.response_time())), (1, 1, 149));
 }
 
 #[test]

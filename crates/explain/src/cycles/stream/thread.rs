@@ -660,7 +660,8 @@ impl StreamThread {
         };
         let is_awake = !matches!(self.state, StreamThreadState::Asleep(_));
         let until = again.filter(|_| returned.is_some() && is_awake);
-        Some(OpenCycle { call: cycle.call, entered: cycle.entered, release, returned, until })
+        let Cycle { call, entered, elsewhere, .. } = *cycle;
+        Some(OpenCycle { call, entered, release, returned, until, elsewhere })
     }
 
     /// Begins the wait for the next cycle in this call. Returns the ended cycle, if one had begun.
@@ -715,7 +716,7 @@ fn blank(tid: u32, at: MonotonicNs) -> Cycle {
         woken: at,
         returned: at,
         again: at,
-        call: WaitingCall { number: 0, operation: 0, argument: 0 },
+        call: WaitingCall { number: 0, operation: 0, argument: 0, place: 0 },
         by: WokenBy::Unseen,
         timer: 0,
         waker: 0,
@@ -724,6 +725,7 @@ fn blank(tid: u32, at: MonotonicNs) -> Cycle {
         reclaimed: Nanos::ZERO,
         faulted: Nanos::ZERO,
         blocks: 0,
+        elsewhere: 0,
         blocked: Nanos::ZERO,
         migrations: 0,
         syscalls: 0,
