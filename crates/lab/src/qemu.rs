@@ -58,6 +58,11 @@ const RECORDED: &str = ",rr=record,rrfile=/dev/null";
 const VIRTUAL_TIME_KERNEL: &str = "nokaslr lpj=4000000 tsc=reliable random.trust_cpu=off \
                                    randomize_kstack_offset=off cryptomgr.notests";
 
+/// Kernel parameters of an emulated PC in the host's time. A busy host runs it so slowly that the
+/// kernel sees no timer interrupt within ten ticks, for example, and panics (`check_timer` in
+/// arch/x86/kernel/apic/io_apic.c): it does not check them.
+const EMULATED_PC_KERNEL: &str = "no_timer_check";
+
 /// The end of QEMU, and the time until then.
 pub struct QemuEnd {
     pub how: QemuEnding,
@@ -167,10 +172,14 @@ impl QemuMachine<'_> {
     pub fn command_line(&self) -> Result<String, LabError> {
         // panic=-1 reboots at once, and QEMU ends instead of rebooting.
         let mut line = format!("console={} panic=-1", self.board.console(self.arch));
-        let virtual_time = (self.accel == Accel::VirtualTime).then_some(VIRTUAL_TIME_KERNEL);
+        let timekeeping = match self.accel {
+            Accel::VirtualTime => Some(VIRTUAL_TIME_KERNEL),
+            Accel::Tcg if self.arch == Arch::Amd64 => Some(EMULATED_PC_KERNEL),
+            Accel::Tcg | Accel::Kvm => None,
+        };
         let board = self.board.words(self.cpus);
         let words =
-            virtual_time.into_iter().chain(board.as_deref()).chain([self.cmdline_extra.trim()]);
+            timekeeping.into_iter().chain(board.as_deref()).chain([self.cmdline_extra.trim()]);
         for more in words.filter(|more| !more.is_empty()) {
             line = format!("{line} {more}");
         }
@@ -508,7 +517,7 @@ mod tests {
         -chardev file,id=control,path=control.out,input-path=control
         -device virtserialport,chardev=control,name=punctual.control
         -virtfs local,path=/,mount_tag=host,security_model=none,readonly=on,multidevs=remap
-        -append console=ttyS0 panic=-1 isolcpus=1
+        -append console=ttyS0 panic=-1 no_timer_check isolcpus=1
         -initrd initramfs
         -kernel /boot/my kernel,x
         ");

@@ -235,6 +235,7 @@ fn a_second_wait_in_the_same_call_ends_no_cycle() {
     assert_eq!(code("each"), Some(4), "either wait may be its period");
     let line = |mark: &str| 1 + SOURCE.lines().position(|line| line.contains(mark)).expect(mark);
     let (first, second) = (line("/* PERIOD"), line("/* WITHIN"));
+    let call = line("clock_nanosleep(");
     let shown = || {
         let shown = text(&place.punctual(&["show", "bundle"]));
         shown.split_whitespace().collect::<Vec<_>>().join(" ")
@@ -242,7 +243,7 @@ fn a_second_wait_in_the_same_call_ends_no_cycle() {
     let question = format!("at 2 places (waits.c:{first}, waits.c:{second}): which one");
     assert!(shown().contains(&question), "{}", shown());
     assert_eq!(code("moves"), Some(4), "it waits elsewhere in the end");
-    let question = format!("at waits.c:{first} first, and then elsewhere: which one");
+    let question = format!("at waits.c:{call} first, and then elsewhere: which one");
     assert!(shown().contains(&question), "{}", shown());
 }
 
