@@ -10,10 +10,13 @@ pub mod stream;
 
 pub use delay::{DelayingThread, MainDelay, find_delay};
 pub use follow::{Begins, CycleFollower, MeasuredCycle, NotEnded, skipped};
-pub use infer::{CandidateWait, Constraint, Inferred, MIN_WAITS, find_rivals, infer};
+pub use infer::{CandidateWait, Constraint, Inferred, find_rivals, infer};
 
 use punctual_core::cycle::{Cycle, CycleKind, FILES_END, WaitingCall, WokenBy};
 use std::collections::BTreeMap;
+
+/// The minimum number of waits from which cycles are inferred.
+pub const MIN_WAITS: usize = 10;
 
 /// The names of system calls by number, as in [`punctual_core::Names::syscalls`].
 pub type CallNames = BTreeMap<u32, String>;

@@ -486,8 +486,8 @@ NOINLINE bool read_call(__attribute__((unused)) struct task_struct *task, struct
 /* Files are small numbers. A pointer may differ from call to call. */
 #define FILES_END 0x10000
 
-/* Whether both wait for the same. A condition variable of glibc is waited for at two words by turns,
- * side by side. */
+/* Whether both wait for the same. A condition variable of glibc is waited for at two words by
+ * turns, side by side. */
 INLINE bool is_same_object(u64 a, u64 b)
 {
 	return !((a ^ b) & (a < FILES_END ? ~0ull : ~7ull));

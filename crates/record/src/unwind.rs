@@ -42,11 +42,11 @@ impl Unwinder {
         UserStack { addresses: vec![copy.ip], is_cut: true }
     }
 
-    pub fn unwind_callers(&mut self, copy: &StackCopy) -> (UserStack, Vec<(usize, u64)>) {
+    pub(crate) fn unwind_callers(&mut self, copy: &StackCopy) -> (UserStack, Vec<(usize, u64)>) {
         (self.unwind(copy), Vec::new())
     }
 
-    pub fn is_in_program(&self, _process: u32, _address: u64) -> bool {
+    pub(crate) fn is_in_program(&self, _process: u32, _address: u64) -> bool {
         false
     }
 

@@ -43,7 +43,7 @@ pub mod recording;
 pub mod refusals;
 pub mod request;
 pub mod run;
-pub mod saver;
+pub(crate) mod saver;
 pub mod series_store;
 pub mod steps;
 pub mod traces;

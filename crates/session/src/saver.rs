@@ -43,7 +43,7 @@ struct Queue {
 
 impl Saver {
     /// Writes at once, on the calling thread: where nothing is measured meanwhile.
-    pub fn on_caller() -> Saver {
+    pub(crate) fn on_caller() -> Saver {
         Saver(None)
     }
 

@@ -172,7 +172,7 @@ impl KeptSeries {
         let finding = Finding::new("samples-not-saved", Severity::Warning, subject, message);
         let evidence = format!("{} found no room to wait for it", counted(unsaved, "sample"));
         Some(finding.evidence(evidence).remedy(
-            "write the bundle to a disk that is not blocked for long, or set a smaller keep_samples",
+            "write the bundle to a disk that is not blocked for long, or lower keep_samples",
         ))
     }
 

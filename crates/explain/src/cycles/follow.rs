@@ -266,8 +266,8 @@ impl CycleFollower {
     }
 }
 
-/// A sleep that is shorter than usual by more than this fraction is another one, and so is a release
-/// that comes earlier by more than this fraction of the usual distance.
+/// A sleep that is shorter than usual by more than this fraction is another one, and so is a
+/// release that comes earlier by more than this fraction of the usual distance.
 const ODD: i64 = 10;
 const EARLY: i64 = 3;
 /// From this many waits elsewhere on, a cycle that lasts for several periods may be several, and

@@ -1,10 +1,9 @@
 //! Infers from a thread's first waits which wait ends its cycles.
 
-use super::{CallNames, WaitSite, sites};
+use super::{CallNames, MIN_WAITS, WaitSite, sites};
 use punctual_core::cycle::{Cycle, CycleKind};
 use punctual_core::{CauseKind, Nanos};
 
-pub const MIN_WAITS: usize = 10;
 /// The minimum share of fitting releases for a timer's cycles.
 const SURE: f64 = 0.8;
 /// The maximum distance of a fitting interval from a multiple of the period: a share of it, and an

@@ -1,7 +1,6 @@
 //! Divides the waits of a thread by what they wait for, and where.
 
-use super::infer::MIN_WAITS;
-use super::{CallNames, WaitSite, kind_of, name_of};
+use super::{CallNames, MIN_WAITS, WaitSite, kind_of, name_of};
 use punctual_core::cycle::{Cycle, CycleKind, WaitingCall};
 use std::collections::{BTreeMap, BTreeSet};
 

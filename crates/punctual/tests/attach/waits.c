@@ -1,5 +1,5 @@
-/* A period of 5 ms, with a second wait in the same call: `rare` in each tenth cycle, `each` in each. In
- * mode `moves`, it is the period instead from the 250th on. */
+/* A period of 5 ms, with a second wait in the same call: `rare` in each tenth cycle, `each` in
+ * each. In mode `moves`, it is the period instead from the 250th on. */
 #include <string.h>
 #include <time.h>
 

@@ -23,7 +23,8 @@ pub(super) struct WaitPlaces {
     failures: BTreeMap<u32, u32>,
     /// By thread and entry.
     waits: BTreeMap<(u32, MonotonicNs), u64>,
-    /// The places that the kernel compares, by thread, after the first instant and until the second.
+    /// The places that the kernel compares, by thread, after the first instant and until the
+    /// second.
     selected: BTreeMap<u32, (u64, MonotonicNs, MonotonicNs)>,
 }
 
@@ -109,8 +110,8 @@ impl WaitPlaces {
         old.iter().for_each(|key| _ = self.waits.remove(key));
     }
 
-    /// Nothing is selected for the thread from now on: it ended, or runs another program. Its cycles
-    /// before that may be read later.
+    /// Nothing is selected for the thread from now on: it ended, or runs another program. Its
+    /// cycles before that may be read later.
     pub(super) fn forget(&mut self, tid: u32, now: MonotonicNs) {
         if let Some((.., until)) = self.selected.get_mut(&tid) {
             *until = now.min(*until);
@@ -140,8 +141,8 @@ mod tests {
         wait
     }
 
-    /// Two known places of a function, called with the return addresses 0x400 and 0x500 in its third
-    /// word.
+    /// Two known places of a function, called with the return addresses 0x400 and 0x500 in its
+    /// third word.
     fn two_places() -> WaitPlaces {
         let place = |caller| WaitPlace {
             process: 7,

@@ -39,7 +39,7 @@ impl Unwinder {
     }
 
     /// The same, with where its return addresses are, in words from the stack pointer.
-    pub fn unwind_callers(&mut self, copy: &StackCopy) -> (UserStack, Vec<(usize, u64)>) {
+    pub(crate) fn unwind_callers(&mut self, copy: &StackCopy) -> (UserStack, Vec<(usize, u64)>) {
         let knows = |process: &Process| process.mappings.place(copy.ip).is_some();
         if !self.processes.get(&copy.process).is_some_and(knows) {
             self.read(copy.process);
@@ -78,7 +78,7 @@ impl Unwinder {
     }
 
     /// Whether the code before a return address is the program's own, not a library's.
-    pub fn is_in_program(&self, process: u32, address: u64) -> bool {
+    pub(crate) fn is_in_program(&self, process: u32, address: u64) -> bool {
         let process = self.processes.get(&process);
         let place = process.and_then(|process| process.mappings.place(address.wrapping_sub(1)));
         place.is_some_and(|place| !place.is_in_library())

@@ -121,9 +121,9 @@ fn own(frames: &[(SourceFrame, bool)]) -> Option<String> {
     })
 }
 
-/// The places at which these stacks differ, as lines or functions of the user's program: what called
-/// all of them is left out.
-pub fn tell_apart(stacks: &[Stack], tid: u32, names: &mut FunctionNames) -> Vec<String> {
+/// The places at which these stacks differ, as lines or functions of the user's program: what
+/// called all of them is left out.
+pub(crate) fn tell_apart(stacks: &[Stack], tid: u32, names: &mut FunctionNames) -> Vec<String> {
     let mut outermost_first = |stack: &Stack| -> Vec<String> {
         let frames = stack.frames(tid, names);
         let own_frames = frames.iter().rev().filter(|(_, library)| !library);

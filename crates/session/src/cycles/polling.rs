@@ -182,7 +182,7 @@ impl Polling {
         self.begun().map(|(_, begun)| &begun.series)
     }
 
-    pub fn all_series_mut(&mut self) -> impl Iterator<Item = &mut CycleSeries> {
+    pub(crate) fn all_series_mut(&mut self) -> impl Iterator<Item = &mut CycleSeries> {
         let all = self.ended.iter_mut().chain(self.threads.values_mut());
         all.filter_map(|one| Some(&mut one.begun.as_mut()?.series))
     }

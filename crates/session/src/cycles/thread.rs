@@ -549,7 +549,7 @@ impl CycleThread {
         self.cyclic().map_or(&[], |cyclic| &cyclic.series)
     }
 
-    pub fn all_series_mut(&mut self) -> &mut [CycleSeries] {
+    pub(crate) fn all_series_mut(&mut self) -> &mut [CycleSeries] {
         match &mut self.state {
             CycleThreadState::Cyclic(cyclic) => &mut cyclic.series,
             _ => &mut [],

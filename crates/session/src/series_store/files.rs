@@ -165,7 +165,7 @@ impl SeriesFiles {
     }
 
     /// Whether the last checkpoint of the run still waits.
-    pub fn is_behind(&self) -> bool {
+    pub(crate) fn is_behind(&self) -> bool {
         self.saver.is_behind()
     }
 
@@ -175,7 +175,7 @@ impl SeriesFiles {
         writer.as_ref().map(|writer| (writer.kept(), writer.log_bytes()))
     }
 
-    pub fn unsaved(&self) -> u64 {
+    pub(crate) fn unsaved(&self) -> u64 {
         self.unsaved
     }
 

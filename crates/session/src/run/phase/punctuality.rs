@@ -109,7 +109,7 @@ impl Punctuality {
     }
 
     /// Notes the begin of a part of the round, and with it the end of the part before.
-    pub fn begin_part(&mut self, part: RoundPart, times: ThreadTimes) {
+    pub(super) fn begin_part(&mut self, part: RoundPart, times: ThreadTimes) {
         let Some((before, since)) = self.part.replace((part, times)) else { return };
         let off_cpu = times.now - since.now - (times.ran - since.ran);
         let late = if before == RoundPart::Pause { off_cpu - self.tick } else { off_cpu };
