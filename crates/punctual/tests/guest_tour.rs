@@ -115,7 +115,8 @@ fn row(architecture: &str, kernel: &str, lacks: &str, result: &GuestResult) -> S
         if code != "0" {
             println!("{kernel} without {lacks}: {name}: {code}: {}", read(&format!("{name}.said")));
         }
-        code == "0"
+        // 4: it works, and says that a busy host did not let it measure as requested.
+        ["0", "4"].contains(&code.as_str())
     };
     let shown = |name: &str| -> Value {
         serde_json::from_str(&read(&format!("{name}.shown"))).expect("JSON of a bundle")
